@@ -1,0 +1,68 @@
+"""Errors and warnings that users can catch by name.
+
+Every error is a ``ValueError`` or a ``TypeError`` as well, so code that knows only
+scikit-learn's habits keeps working.
+"""
+
+from __future__ import annotations
+
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+
+__all__ = [
+    "ConvergenceWarning",
+    "DataWarning",
+    "DivergedError",
+    "DownloadError",
+    "InvalidDataError",
+    "ModelFileError",
+    "NotFittedError",
+    "NotInductiveError",
+    "ParameterError",
+    "TooLargeError",
+    "UnknownIdError",
+    "UnsupportedComposition",
+]
+
+
+class ParameterError(ValueError):
+    """A hyper-parameter or argument has a value that is not accepted."""
+
+
+class InvalidDataError(ValueError):
+    """Input data cannot be used; the message names row, column and value."""
+
+
+class UnknownIdError(InvalidDataError, KeyError):
+    """An id is not in the vocabulary that the model or the data was built with."""
+
+    def __str__(self) -> str:
+        # KeyError would print the repr of the message.
+        return str(self.args[0]) if self.args else ""
+
+
+class TooLargeError(InvalidDataError):
+    """A dense array above the allowed size would be needed."""
+
+
+class UnsupportedComposition(TypeError, ValueError):
+    """A solver refuses a composition of terms, loss and regulariser, and says why."""
+
+
+class NotInductiveError(ValueError):
+    """The model has nothing to say about rows or columns that it has not seen."""
+
+
+class DivergedError(ValueError):
+    """The objective became NaN or infinite during fitting."""
+
+
+class ModelFileError(ValueError):
+    """A saved model is missing, truncated, altered or written by something else."""
+
+
+class DownloadError(ValueError):
+    """A dataset could not be fetched or did not have the expected digest."""
+
+
+class DataWarning(UserWarning):
+    """The data was usable only after a repair, such as merging duplicate cells."""
