@@ -1,0 +1,465 @@
+"""The stored cells of a matrix: what every estimator and solver reads."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from unseen.data.pattern import (
+    CSCPattern,
+    Pattern,
+    as_indices,
+    assemble,
+    check_shape,
+    check_structure,
+    index_dtype,
+    read_only,
+    refuse_outside,
+    refused,
+)
+from unseen.data.vocabulary import Vocabulary
+from unseen.exceptions import InvalidDataError
+from unseen.typing import CSR, Array, BoolArray, FloatArray, IndexArray, SparseLike
+from unseen.validation import check_choice, float_dtype
+
+if TYPE_CHECKING:
+    from unseen.data.frames import FrameBackend
+
+__all__ = ["CSCPattern", "Observations"]
+
+Duplicates = Literal["mean", "sum"]
+
+
+class Observations:
+    """The stored cells of a matrix, immutable, in canonical CSR order.
+
+    What a blank cell means is not decided here: that belongs to the estimator. Stored zeros are
+    observations and stay. Build one with `from_any`, `from_sparse`, `from_dense`, `from_triples`
+    or `from_frame`.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Number of rows and columns.
+    nnz : int
+        Number of stored cells.
+    dtype : numpy.dtype
+        float32 or float64.
+    values : ndarray of shape (nnz,)
+        Values in CSR order.
+    indptr, indices : ndarray
+        The CSR pattern, int32 where that is enough, else int64.
+    rows : ndarray of shape (nnz,)
+        Row of each cell.
+    csc : CSCPattern
+        The cells column by column, built at the first use.
+    row_ids, col_ids : Vocabulary or None
+        What the user calls the rows and the columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unseen import Observations
+    >>> seen = Observations.from_dense([[5.0, np.nan, 1.0], [np.nan, 0.0, np.nan]])
+    >>> seen
+    Observations(2 x 3, 3 cells = 50%, float64)
+    >>> seen.values
+    array([5., 1., 0.])
+    >>> seen.transpose().shape
+    (3, 2)
+    """
+
+    def __init__(
+        self,
+        pattern: Pattern,
+        values: FloatArray,
+        row_ids: Vocabulary | None = None,
+        col_ids: Vocabulary | None = None,
+    ) -> None:
+        self._pattern = pattern
+        self.values: FloatArray = read_only(values)
+        for name, ids, length in (("row_ids", row_ids, self.shape[0]), ("col_ids", col_ids, self.shape[1])):
+            if ids is not None and len(ids) != length:
+                raise InvalidDataError(f"{name} holds {len(ids)} ids, but the matrix has {length}.")
+        self.row_ids = row_ids
+        self.col_ids = col_ids
+
+    # --- builders -------------------------------------------------------------------------------
+
+    @classmethod
+    def from_any(cls, X: Any, *, duplicates: Duplicates = "mean", accept_nan: bool = True) -> Observations:
+        """Take a dense array with NaN for missing, a sparse matrix, or observations.
+
+        Parameters
+        ----------
+        X : array-like, scipy.sparse or Observations
+            Observations are returned as they are.
+        duplicates : {"mean", "sum"}, default="mean"
+            What to do with cells that are stored more than once.
+        accept_nan : bool, default=True
+            NaN means missing; otherwise NaN is refused.
+
+        Returns
+        -------
+        Observations
+
+        Examples
+        --------
+        >>> from scipy import sparse
+        >>> Observations.from_any(sparse.eye_array(3))
+        Observations(3 x 3, 3 cells = 33.3%, float64)
+        """
+        if isinstance(X, Observations):
+            return X
+        if sparse.issparse(X):
+            return cls.from_sparse(X, duplicates=duplicates, accept_nan=accept_nan)
+        return cls.from_dense(X, accept_nan=accept_nan)
+
+    @classmethod
+    def from_dense(cls, X: Any, *, accept_nan: bool = True) -> Observations:
+        """Take a dense array: every cell that is not NaN is stored.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_cols)
+            Numbers, NaN for missing.
+        accept_nan : bool, default=True
+            Otherwise NaN is refused.
+
+        Returns
+        -------
+        Observations
+
+        Examples
+        --------
+        >>> Observations.from_dense([[1, 2], [3, 4]]).nnz
+        4
+        """
+        array: Array = check_structure(X)
+        array = array.astype(float_dtype(array.dtype), copy=False)
+        stored = ~np.isnan(array)
+        if not accept_nan and not stored.all():
+            row, col = np.unravel_index(int(np.argmin(stored)), array.shape)
+            raise refused(int(row), int(col), array[row, col])
+        index = index_dtype(array.shape, int(np.count_nonzero(stored)))
+        indptr = np.zeros(array.shape[0] + 1, dtype=index)
+        np.cumsum(np.count_nonzero(stored, axis=1), out=indptr[1:])
+        indices = np.broadcast_to(np.arange(array.shape[1], dtype=index), array.shape)[stored]
+        pattern = Pattern(indptr, indices, (array.shape[0], array.shape[1]))
+        return cls(pattern, array[stored])._refuse_infinite()
+
+    @classmethod
+    def from_sparse(
+        cls, X: SparseLike, *, duplicates: Duplicates = "mean", accept_nan: bool = True
+    ) -> Observations:
+        """Take a sparse matrix or array of any format: every stored cell is kept, zeros included.
+
+        A canonical CSR matrix of floats is not copied, so it should not be changed afterwards.
+
+        Parameters
+        ----------
+        X : scipy.sparse matrix or array
+            The cells.
+        duplicates : {"mean", "sum"}, default="mean"
+            What to do with cells that are stored more than once.
+        accept_nan : bool, default=True
+            A stored NaN is missing and is dropped; otherwise it is refused.
+
+        Returns
+        -------
+        Observations
+
+        Examples
+        --------
+        >>> from scipy import sparse
+        >>> Observations.from_sparse(sparse.coo_array(([1.0, 0.0], ([0, 1], [2, 0]))))
+        Observations(2 x 3, 2 cells = 33.3%, float64)
+        """
+        check_structure(X)
+        if X.format == "coo":  # its own conversion to CSR would add up duplicates in silence
+            return cls.from_triples(
+                X.coords[0], X.coords[1], X.data, X.shape, duplicates=duplicates, accept_nan=accept_nan
+            )
+        csr = sparse.csr_array(X)
+        try:
+            csr.check_format(full_check=True)
+        except ValueError as error:
+            raise InvalidDataError(f"X is not a valid sparse matrix: {error}.") from error
+        if not csr.has_sorted_indices:
+            csr = csr.sorted_indices()
+        if not csr.has_canonical_format:
+            rows = np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr))
+            return cls.from_triples(
+                rows, csr.indices, csr.data, csr.shape, duplicates=duplicates, accept_nan=accept_nan
+            )
+        return cls._from_canonical(csr)._without_nan(accept_nan)._refuse_infinite()
+
+    @classmethod
+    def from_triples(
+        cls,
+        rows: Any,
+        cols: Any,
+        values: Any = None,
+        shape: tuple[int, int] | None = None,
+        *,
+        duplicates: Duplicates | None = None,
+        accept_nan: bool = True,
+        row_ids: Vocabulary | None = None,
+        col_ids: Vocabulary | None = None,
+    ) -> Observations:
+        """Take three arrays: row, column and value of each cell.
+
+        Parameters
+        ----------
+        rows, cols : array-like of int
+            Indices from 0.
+        values : array-like, optional
+            Without values every pair counts one.
+        shape : tuple of int, optional
+            By default the vocabularies or the largest indices give the shape.
+        duplicates : {"mean", "sum"}, optional
+            By default values are averaged and counts are summed.
+        accept_nan : bool, default=True
+            NaN is missing and is dropped; otherwise it is refused.
+        row_ids, col_ids : Vocabulary, optional
+            What the indices are called.
+
+        Returns
+        -------
+        Observations
+
+        Examples
+        --------
+        >>> Observations.from_triples([0, 1, 1], [0, 2, 0], [5, 3, 4]).csr.toarray()
+        array([[5., 0., 0.],
+               [4., 0., 3.]])
+        """
+        how = check_choice("duplicates", duplicates or ("sum" if values is None else "mean"), ("mean", "sum"))
+        rows, cols = as_indices("rows", rows), as_indices("cols", cols)
+        data = np.ones(rows.size) if values is None else np.asarray(values)
+        if not rows.size == cols.size == data.size:
+            raise InvalidDataError(
+                "rows, cols and values must have the same length, "
+                f"got {rows.size}, {cols.size} and {data.size}."
+            )
+        if data.dtype.kind == "c":
+            raise InvalidDataError(f"values: Complex data not supported, got dtype {data.dtype}.")
+        data = data.astype(float_dtype(data.dtype), copy=False)
+        size = check_shape(shape, rows, cols, row_ids, col_ids)
+        refuse_outside("rows", rows, size[0])
+        refuse_outside("cols", cols, size[1])
+        stored = np.isfinite(data)
+        if not stored.all():
+            unusable = np.isinf(data) if accept_nan else ~stored
+            if unusable.any():
+                first = int(np.argmax(unusable))
+                raise refused(int(rows[first]), int(cols[first]), data[first])
+            rows, cols, data = rows[stored], cols[stored], data[stored]
+        return cls._from_canonical(assemble(rows, cols, data, size, how), row_ids, col_ids)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        row: str,
+        col: str,
+        value: str | None = None,
+        duplicates: Duplicates | None = None,
+        row_ids: Vocabulary | None = None,
+        col_ids: Vocabulary | None = None,
+    ) -> Observations:
+        """Take a data frame (pandas, polars or pyarrow) with one cell in each line.
+
+        Parameters
+        ----------
+        frame : DataFrame or Table
+            The cells.
+        row, col : str
+            Columns with the ids of rows and columns: integers, strings or categories.
+        value : str, optional
+            Column with the values; without it every pair counts one.
+        duplicates : {"mean", "sum"}, optional
+            By default values are averaged and counts are summed.
+        row_ids, col_ids : Vocabulary, optional
+            Ids in the order wanted; an id outside of it is an error. By default the sorted ids found.
+
+        Returns
+        -------
+        Observations
+            With vocabularies.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> visits = pd.DataFrame({"who": ["ann", "bob", "ann"], "page": [7, 7, 9]})
+        >>> seen = Observations.from_frame(visits, row="who", col="page")
+        >>> seen.row_ids
+        Vocabulary(2 ids: 'ann', 'bob')
+        """
+        from unseen.data.frames import frame_to_triples
+
+        rows, cols, values, found_rows, found_cols = frame_to_triples(
+            frame, row, col, value, row_ids, col_ids
+        )
+        return cls.from_triples(
+            rows, cols, values, duplicates=duplicates, row_ids=found_rows, col_ids=found_cols
+        )
+
+    @classmethod
+    def _from_canonical(
+        cls, csr: CSR, row_ids: Vocabulary | None = None, col_ids: Vocabulary | None = None
+    ) -> Observations:
+        index = index_dtype(csr.shape, csr.nnz)
+        # Arrays longer than the number of cells are legal in CSR; nobody below should see the surplus.
+        pattern = Pattern(
+            csr.indptr.astype(index, copy=False),
+            csr.indices[: csr.nnz].astype(index, copy=False),
+            (int(csr.shape[0]), int(csr.shape[1])),
+        )
+        values = csr.data[: csr.nnz].astype(float_dtype(csr.dtype), copy=False)
+        return cls(pattern, values, row_ids, col_ids)
+
+    def _without_nan(self, accept_nan: bool) -> Observations:
+        missing = np.isnan(self.values)
+        if not missing.any():
+            return self
+        if not accept_nan:
+            first = int(np.argmax(missing))
+            raise refused(*self._pattern.locate(first), self.values[first])
+        return self.select(~missing)
+
+    def _refuse_infinite(self) -> Observations:
+        infinite = np.isinf(self.values)
+        if infinite.any():
+            first = int(np.argmax(infinite))
+            raise refused(*self._pattern.locate(first), self.values[first])
+        return self
+
+    # --- views ----------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and columns."""
+        return self._pattern.shape
+
+    @property
+    def nnz(self) -> int:
+        """Number of stored cells."""
+        return int(self.values.size)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the values, float32 or float64."""
+        return self.values.dtype
+
+    @property
+    def indptr(self) -> IndexArray:
+        """Where each row begins."""
+        return self._pattern.indptr
+
+    @property
+    def indices(self) -> IndexArray:
+        """Column of each cell."""
+        return self._pattern.indices
+
+    @property
+    def rows(self) -> IndexArray:
+        """Row of each cell."""
+        return self._pattern.rows
+
+    @property
+    def csc(self) -> CSCPattern:
+        """The pattern column by column."""
+        return self._pattern.csc
+
+    @cached_property
+    def csr(self) -> CSR:
+        """A canonical `csr_array` that shares memory with these observations."""
+        csr = sparse.csr_array((self.values, self.indices, self.indptr), shape=self.shape)
+        csr.has_canonical_format = True
+        return csr
+
+    def transpose(self) -> Observations:
+        """Swap rows and columns."""
+        csc = self.csc
+        pattern = Pattern(csc.indptr, csc.indices, (self.shape[1], self.shape[0]))
+        return Observations(pattern, self.values[csc.order], self.col_ids, self.row_ids)
+
+    def with_values(self, values: Any) -> Observations:
+        """Keep the cells and change their values.
+
+        Parameters
+        ----------
+        values : array-like of shape (nnz,)
+            In the order of `values`; NaN and infinity are refused.
+
+        Returns
+        -------
+        Observations
+        """
+        array = np.asarray(values)
+        if array.shape != self.values.shape:
+            raise InvalidDataError(f"values must have shape {self.values.shape}, got {array.shape}.")
+        array = array.astype(float_dtype(array.dtype), copy=False)
+        changed = Observations(self._pattern, array, self.row_ids, self.col_ids)
+        changed._without_nan(accept_nan=False)
+        return changed._refuse_infinite()
+
+    def select(self, mask: npt.ArrayLike) -> Observations:
+        """Keep some of the cells; shape and ids stay.
+
+        Parameters
+        ----------
+        mask : array-like of bool, shape (nnz,)
+            True for the cells to keep.
+
+        Returns
+        -------
+        Observations
+        """
+        keep: BoolArray = np.asarray(mask)
+        if keep.dtype != np.bool_ or keep.shape != self.values.shape:
+            raise InvalidDataError(
+                f"mask must be boolean of shape {self.values.shape}, got {keep.dtype} of {keep.shape}."
+            )
+        before = np.zeros(keep.size + 1, dtype=self.indptr.dtype)
+        np.cumsum(keep, out=before[1:])
+        pattern = Pattern(before[self.indptr], self.indices[keep], self.shape)
+        return Observations(pattern, self.values[keep], self.row_ids, self.col_ids)
+
+    def to_frame(
+        self, backend: FrameBackend = "pandas", *, row: str = "row", col: str = "col", value: str = "value"
+    ) -> Any:
+        """One line for each cell, with the user's ids where known.
+
+        Parameters
+        ----------
+        backend : {"pandas", "polars", "pyarrow"}, default="pandas"
+            Library of the result.
+        row, col, value : str
+            Names of the columns.
+
+        Returns
+        -------
+        DataFrame or Table
+
+        Examples
+        --------
+        >>> Observations.from_triples([0, 1], [1, 0], [2.5, 3.5]).to_frame()["value"].tolist()
+        [2.5, 3.5]
+        """
+        from unseen.data.frames import triples_to_frame
+
+        return triples_to_frame(self, backend, row, col, value)
+
+    def __repr__(self) -> str:
+        share = self.nnz / (self.shape[0] * self.shape[1])
+        ids = [name for name, known in (("row", self.row_ids), ("col", self.col_ids)) if known is not None]
+        named = f", {' and '.join(ids)} ids" if ids else ""
+        cells = f"{self.nnz:,} cells = {100 * share:.3g}%"
+        return f"Observations({self.shape[0]:,} x {self.shape[1]:,}, {cells}, {self.dtype}{named})"

@@ -1,0 +1,161 @@
+"""Which cells are stored, and how cells become canonical CSR."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_array
+
+from unseen.data.vocabulary import Vocabulary
+from unseen.exceptions import DataWarning, InvalidDataError
+from unseen.typing import CSR, Array, FloatArray, IndexArray
+
+__all__ = [
+    "CSCPattern",
+    "Pattern",
+    "as_indices",
+    "assemble",
+    "check_shape",
+    "check_structure",
+    "index_dtype",
+    "read_only",
+    "refuse_outside",
+    "refused",
+]
+
+_A = TypeVar("_A", bound=Array)
+
+
+@dataclass(frozen=True)
+class CSCPattern:
+    """The stored cells, column by column; `order[t]` is the place of cell `t` in row order."""
+
+    indptr: IndexArray
+    indices: IndexArray
+    order: IndexArray
+
+
+class Pattern:
+    """Which cells are stored. Shared by all `Observations` that differ in their values only."""
+
+    def __init__(self, indptr: IndexArray, indices: IndexArray, shape: tuple[int, int]) -> None:
+        self.indptr = read_only(indptr)
+        self.indices = read_only(indices)
+        self.shape = shape
+
+    @cached_property
+    def rows(self) -> IndexArray:
+        """Row of each cell."""
+        numbers = np.arange(self.shape[0], dtype=self.indices.dtype)
+        return read_only(np.repeat(numbers, np.diff(self.indptr)))
+
+    @cached_property
+    def csc(self) -> CSCPattern:
+        """The cells column by column."""
+        positions = np.arange(self.indices.size, dtype=self.indices.dtype)
+        by_column = sparse.csr_array((positions, self.indices, self.indptr), shape=self.shape).tocsc()
+        parts = (by_column.indptr, by_column.indices, by_column.data)
+        return CSCPattern(*(read_only(part.astype(self.indices.dtype, copy=False)) for part in parts))
+
+    def locate(self, position: int) -> tuple[int, int]:
+        """Row and column of a stored cell."""
+        row = int(np.searchsorted(self.indptr, position, side="right")) - 1
+        return row, int(self.indices[position])
+
+
+def read_only(array: _A) -> _A:
+    """Return a contiguous view that cannot be written to; the caller's own array stays as it was."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return cast(_A, view)
+
+
+def index_dtype(shape: tuple[int, ...], nnz: int) -> np.dtype[Any]:
+    """Return the narrowest of int32 and int64 that can count rows, columns and cells."""
+    return np.dtype(np.int32 if max(*shape, nnz) <= np.iinfo(np.int32).max else np.int64)
+
+
+def refused(row: int, col: int, value: Any) -> InvalidDataError:
+    """Return the error for a value that cannot be observed."""
+    accepted = "finite values" if np.isnan(value) else "finite values, or NaN for a missing cell"
+    return InvalidDataError(f"X holds {value} in row {row}, column {col}; {accepted} would be accepted.")
+
+
+def check_structure(X: Any) -> Any:
+    """Check dimensions, kind of numbers and emptiness as scikit-learn does; values are seen to later."""
+    kind = None if sparse.issparse(X) else "numeric"
+    try:
+        return check_array(X, accept_sparse=True, dtype=kind, ensure_all_finite=False, input_name="X")
+    except ValueError as error:
+        raise InvalidDataError(str(error)) from error
+
+
+def as_indices(name: str, values: Any) -> IndexArray:
+    """Return a one-dimensional array of integers, or refuse."""
+    array = np.asarray(values)
+    if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
+        raise InvalidDataError(
+            f"{name} must be a one-dimensional array of integers, got {array.dtype} of shape {array.shape}. "
+            "Observations.from_frame takes ids of other kinds."
+        )
+    return array if array.size else array.astype(np.int64)
+
+
+def refuse_outside(name: str, indices: IndexArray, length: int) -> None:
+    """Raise if an index is not in 0..length-1."""
+    if indices.size and (indices.min() < 0 or indices.max() >= length):
+        first = int(np.argmax((indices < 0) | (indices >= length)))
+        raise InvalidDataError(f"{name}[{first}] is {indices[first]}, outside of 0..{length - 1}.")
+
+
+def check_shape(
+    shape: tuple[int, int] | None,
+    rows: IndexArray,
+    cols: IndexArray,
+    row_ids: Vocabulary | None,
+    col_ids: Vocabulary | None,
+) -> tuple[int, int]:
+    """Return the shape, found from ids or indices where it is not given; an empty side is refused."""
+    if shape is None:
+        n_rows, n_cols = (
+            len(ids) if ids is not None else (int(indices.max()) + 1 if indices.size else 0)
+            for ids, indices in ((row_ids, rows), (col_ids, cols))
+        )
+        shape = (n_rows, n_cols)
+    for axis, kind in ((0, "sample"), (1, "feature")):
+        if shape[axis] < 1:
+            raise InvalidDataError(
+                f"Found array with 0 {kind}(s) (shape={tuple(shape)}) while a minimum of 1 is required."
+            )
+    return int(shape[0]), int(shape[1])
+
+
+def assemble(rows: IndexArray, cols: IndexArray, data: FloatArray, shape: tuple[int, int], how: str) -> CSR:
+    """Sort cells into CSR; repeated ones are merged, with a warning."""
+    csr = sparse.csr_array((data, (rows, cols)), shape=shape)
+    csr.sum_duplicates()
+    repeated = data.size - csr.nnz
+    if not repeated:
+        return csr
+    verb = {"mean": "averaged", "sum": "summed"}[how]
+    warnings.warn(
+        f"{repeated} of {data.size} cells repeat another one; duplicates were {verb}.",
+        DataWarning,
+        stacklevel=4,
+    )
+    # Repeated cells are added up again in float64: float32 would lose digits on long runs.
+    total = sparse.csr_array((data.astype(np.float64), (rows, cols)), shape=shape)
+    total.sum_duplicates()
+    if how == "mean":
+        counts = sparse.csr_array((np.ones(data.size), (rows, cols)), shape=shape)
+        counts.sum_duplicates()
+        total.data /= counts.data
+    csr.data = total.data.astype(data.dtype)
+    if not np.isfinite(csr.data).all():
+        raise InvalidDataError("merging duplicates overflowed; values of smaller size would be accepted.")
+    return csr

@@ -1,0 +1,408 @@
+"""Checks on everything that a user can pass in.
+
+Nothing below this module checks again: solvers and kernels trust what they get.
+Every message names the argument, what was found and what would be accepted.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import os
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import narwhals.stable.v1 as nw
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from unseen.exceptions import InvalidDataError, ParameterError
+from unseen.typing import CSR, Array, Features, FloatArray
+
+__all__ = [
+    "check_choice",
+    "check_count",
+    "check_entries",
+    "check_features",
+    "check_fraction",
+    "check_n_jobs",
+    "check_positive",
+    "check_rng",
+    "float_dtype",
+]
+
+_T = TypeVar("_T")
+
+
+def _real(name: str, value: Any, wanted: str) -> float:
+    """Turn a real number into a float; anything else, NaN included, is refused."""
+    if not isinstance(value, numbers.Real) or isinstance(value, (bool, np.bool_)):
+        raise ParameterError(f"{name} must be {wanted}, got {value!r} of type {type(value).__name__}.")
+    if math.isnan(value):
+        raise ParameterError(f"{name} must be {wanted}, got NaN.")
+    return float(value)
+
+
+def check_positive(name: str, value: Any, *, strict: bool = True, allow_inf: bool = False) -> float:
+    """Check a number that must be positive, or non-negative when not `strict`.
+
+    Parameters
+    ----------
+    name : str
+        The argument, as the user knows it.
+    value : object
+        What the user passed.
+    strict : bool, default=True
+        Refuse zero.
+    allow_inf : bool, default=False
+        Accept infinity.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> check_positive("reg", 2)
+    2.0
+    >>> check_positive("reg", -1)
+    Traceback (most recent call last):
+        ...
+    unseen.exceptions.ParameterError: reg must be a finite number > 0, got -1.
+    """
+    wanted = f"a{'' if allow_inf else ' finite'} number {'>' if strict else '>='} 0"
+    number = _real(name, value, wanted)
+    if number < 0 or (strict and number == 0) or (math.isinf(number) and not allow_inf):
+        raise ParameterError(f"{name} must be {wanted}, got {value!r}.")
+    return number
+
+
+def check_fraction(
+    name: str,
+    value: Any,
+    *,
+    low: float = 0.0,
+    high: float = 1.0,
+    include_low: bool = False,
+    include_high: bool = False,
+) -> float:
+    """Check a number in an interval, open at both ends unless told otherwise.
+
+    Parameters
+    ----------
+    name : str
+        The argument, as the user knows it.
+    value : object
+        What the user passed.
+    low, high : float
+        Ends of the interval.
+    include_low, include_high : bool, default=False
+        Whether the ends themselves are accepted.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> check_fraction("alpha", 0.9)
+    0.9
+    """
+    wanted = f"a number in {'[' if include_low else '('}{low:g}, {high:g}{']' if include_high else ')'}"
+    number = _real(name, value, wanted)
+    too_low = number < low or (number == low and not include_low)
+    too_high = number > high or (number == high and not include_high)
+    if too_low or too_high:
+        raise ParameterError(f"{name} must be {wanted}, got {value!r}.")
+    return number
+
+
+def check_count(name: str, value: Any, *, minimum: int = 1) -> int:
+    """Check a whole number of at least `minimum`.
+
+    Parameters
+    ----------
+    name : str
+        The argument, as the user knows it.
+    value : object
+        What the user passed; floats and booleans are refused.
+    minimum : int, default=1
+        Smallest value that is accepted.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> check_count("rank", 10)
+    10
+    """
+    if not isinstance(value, numbers.Integral) or isinstance(value, (bool, np.bool_)) or value < minimum:
+        raise ParameterError(
+            f"{name} must be an integer >= {minimum}, got {value!r} of type {type(value).__name__}."
+        )
+    return int(value)
+
+
+def check_choice(name: str, value: _T, options: Sequence[_T]) -> _T:
+    """Check that a value is one of a few options.
+
+    Parameters
+    ----------
+    name : str
+        The argument, as the user knows it.
+    value : object
+        What the user passed.
+    options : sequence
+        What is accepted.
+
+    Returns
+    -------
+    object
+        The value itself.
+
+    Examples
+    --------
+    >>> check_choice("solver", "als", ("als", "ccd"))
+    'als'
+    """
+    # Comparing types as well keeps 1 from passing for True, and arrays from answering with arrays.
+    if not any(type(value) is type(option) and value == option for option in options):
+        listed = ", ".join(repr(option) for option in options)
+        raise ParameterError(f"{name} must be one of {listed}; got {value!r}.")
+    return value
+
+
+def check_n_jobs(n_jobs: Any) -> int:
+    """Turn `n_jobs` into a number of threads.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        A number of threads; None or -1 means every core that this process may use.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> check_n_jobs(2)
+    2
+    """
+    if n_jobs is None or (type(n_jobs) is not bool and isinstance(n_jobs, numbers.Integral) and n_jobs == -1):
+        if hasattr(os, "sched_getaffinity"):
+            return max(1, len(os.sched_getaffinity(0)))
+        return os.cpu_count() or 1
+    if not isinstance(n_jobs, numbers.Integral) or isinstance(n_jobs, (bool, np.bool_)) or n_jobs < 1:
+        raise ParameterError(f"n_jobs must be an integer >= 1, or None or -1 for all cores; got {n_jobs!r}.")
+    return int(n_jobs)
+
+
+def check_rng(random_state: Any) -> np.random.Generator:
+    """Turn `random_state` into a generator.
+
+    Parameters
+    ----------
+    random_state : int, Generator, RandomState or None
+        A seed, or a source of random numbers. A `Generator` is used as it is, so its state moves on;
+        a `RandomState` gives the seed; None takes fresh entropy.
+
+    Returns
+    -------
+    numpy.random.Generator
+
+    Examples
+    --------
+    >>> int(check_rng(0).integers(100)) == int(check_rng(0).integers(100))
+    True
+    """
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(0, 2**31 - 1, size=4))
+    is_seed = isinstance(random_state, numbers.Integral) and not isinstance(random_state, (bool, np.bool_))
+    if random_state is None or (is_seed and random_state >= 0):
+        return np.random.default_rng(random_state)
+    raise ParameterError(
+        "random_state must be None, an integer >= 0, a numpy Generator or a RandomState; "
+        f"got {random_state!r}."
+    )
+
+
+def check_entries(
+    rows: Any, cols: Any, shape: tuple[int, int]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Check pairs of row and column indices.
+
+    Parameters
+    ----------
+    rows, cols : array-like of int
+        Indices from 0, one-dimensional and of equal length; a single integer counts as length one.
+    shape : tuple of int
+        Number of rows and columns.
+
+    Returns
+    -------
+    rows, cols : ndarray of int64
+
+    Examples
+    --------
+    >>> check_entries([0, 1], [2, 0], (2, 3))
+    (array([0, 1]), array([2, 0]))
+    """
+    checked = (_index_array("rows", rows, shape[0]), _index_array("cols", cols, shape[1]))
+    if checked[0].shape != checked[1].shape:
+        raise InvalidDataError(
+            f"rows and cols must have the same length, got {checked[0].size} and {checked[1].size}."
+        )
+    return checked
+
+
+def _index_array(name: str, values: Any, length: int) -> npt.NDArray[np.int64]:
+    array = np.atleast_1d(np.asarray(values))
+    if array.ndim != 1:
+        raise InvalidDataError(f"{name} must be one-dimensional, got an array of shape {array.shape}.")
+    if array.size == 0:
+        return np.empty(0, dtype=np.int64)
+    if array.dtype.kind not in "iu":
+        raise InvalidDataError(f"{name} must hold integers, got dtype {array.dtype}.")
+    bad = (array < 0) | (array >= length)
+    if bad.any():
+        first = int(np.argmax(bad))
+        raise InvalidDataError(f"{name}[{first}] is {array[first]}, outside of 0..{length - 1}.")
+    return array.astype(np.int64, copy=False)
+
+
+def float_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
+    """The floating type that data of some type is kept in: float32 stays, all else becomes float64.
+
+    Parameters
+    ----------
+    dtype : dtype
+        Type of the data as it came.
+
+    Returns
+    -------
+    numpy.dtype
+
+    Examples
+    --------
+    >>> float_dtype(np.int8)
+    dtype('float64')
+    """
+    return np.dtype(np.float32) if np.dtype(dtype) == np.float32 else np.dtype(np.float64)
+
+
+def check_features(
+    features: Any, n_entities: int | None, name: str, *, dtype: npt.DTypeLike | None = None
+) -> Features:
+    """Check side features: one row of finite numbers for each entity.
+
+    Parameters
+    ----------
+    features : array-like, scipy.sparse or data frame
+        Numbers, entities in rows. Frames of pandas, polars or pyarrow must have numeric or boolean
+        columns only, in the order of the entities.
+    n_entities : int or None
+        Number of rows wanted; None accepts any.
+    name : str
+        The argument, as the user knows it.
+    dtype : dtype, optional
+        Floating type of the result. The default keeps float32 and turns all else into float64.
+
+    Returns
+    -------
+    ndarray or csr_array
+        C-contiguous, or canonical CSR for sparse input. Not a copy where none is needed.
+
+    Examples
+    --------
+    >>> check_features([[1, 2], [3, 4]], 2, "row_features")
+    array([[1., 2.],
+           [3., 4.]])
+    """
+    checked = (
+        _sparse_features(features, name, dtype)
+        if sparse.issparse(features)
+        else _dense_features(features, name, dtype)
+    )
+    if n_entities is not None and checked.shape[0] != n_entities:
+        raise InvalidDataError(
+            f"{name} has {checked.shape[0]} rows, but {n_entities} entities each need one."
+        )
+    return checked
+
+
+def _dense_features(features: Any, name: str, dtype: npt.DTypeLike | None) -> FloatArray:
+    array = _frame_to_array(features, name)
+    if array.ndim != 2:
+        raise InvalidDataError(
+            f"{name} must be two-dimensional (entities x features), got shape {array.shape}. "
+            "Reshape your data, for one feature with array.reshape(-1, 1)."
+        )
+    _refuse_non_numeric(array.dtype, name)
+    try:
+        result = np.ascontiguousarray(array, dtype=dtype or float_dtype(array.dtype))
+    except (TypeError, ValueError) as error:
+        raise InvalidDataError(f"{name} must hold numbers: {error}.") from error
+    _refuse_non_finite(result, name)
+    return result
+
+
+def _frame_to_array(features: Any, name: str) -> Array:
+    frame = nw.from_native(features, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        return np.asarray(features)
+    for column, column_type in frame.schema.items():
+        if not (column_type.is_numeric() or column_type == nw.Boolean):
+            raise InvalidDataError(
+                f"{name} must have numeric columns only; column {column!r} is {column_type}. "
+                "unseen.data.features.align encodes categories and text."
+            )
+    return frame.to_numpy()
+
+
+def _sparse_features(features: Any, name: str, dtype: npt.DTypeLike | None) -> CSR:
+    if features.ndim != 2:
+        raise InvalidDataError(f"{name} must be two-dimensional, got shape {features.shape}.")
+    _refuse_non_numeric(features.dtype, name)
+    csr = sparse.csr_array(features)
+    if csr.dtype != (wanted := np.dtype(dtype or float_dtype(csr.dtype))):
+        csr = csr.astype(wanted)
+    if not csr.has_canonical_format:
+        csr = csr.copy()
+        csr.sum_duplicates()
+    bad = ~np.isfinite(csr.data)
+    if bad.any():
+        position = int(np.argmax(bad))
+        row = int(np.searchsorted(csr.indptr, position, side="right")) - 1
+        _raise_non_finite(name, row, int(csr.indices[position]), csr.data[position])
+    return csr
+
+
+def _refuse_non_numeric(dtype: np.dtype[Any], name: str) -> None:
+    if dtype.kind == "c":
+        raise InvalidDataError(f"{name}: Complex data not supported, got dtype {dtype}.")
+    if dtype.kind not in "fiubO":
+        raise InvalidDataError(f"{name} must hold numbers, got dtype {dtype}.")
+
+
+def _refuse_non_finite(array: FloatArray, name: str) -> None:
+    # A finite sum proves finite entries and needs no mask; only a doubtful one is looked at closely.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(array.sum(dtype=np.float64)):
+            return
+    bad = ~np.isfinite(array)
+    if bad.any():
+        row, col = np.unravel_index(int(np.argmax(bad)), array.shape)
+        _raise_non_finite(name, int(row), int(col), array[row, col])
+
+
+def _raise_non_finite(name: str, row: int, col: int, value: Any) -> None:
+    hint = " Impute missing features first, for example with sklearn.impute." if np.isnan(value) else ""
+    raise InvalidDataError(
+        f"{name} holds {value} in row {row}, column {col}; only finite numbers are accepted.{hint}"
+    )
