@@ -1,0 +1,158 @@
+"""Metrics of ranked lists.
+
+All take the truth as a sparse matrix (non-zero = relevant; it is never made dense) and the
+predictions either as integer ids, best first with -1 for an empty place, as ``recommend`` and
+``predict_topk`` return them, or as a dense floating-point matrix of scores. Among equal scores
+the smaller column comes first; NaN and -inf are never listed.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from unseen.data import Observations
+from unseen.exceptions import InvalidDataError
+from unseen.metrics._lists import RankedLists, ranked_lists
+from unseen.typing import SparseLike
+from unseen.validation import check_choice
+
+__all__ = ["ndcg_at_k", "precision_at_k", "rank_discounts", "recall_at_k"]
+
+EmptyRows = Literal["zero", "skip"]
+
+
+def precision_at_k(
+    Y_true: SparseLike | Observations,
+    predictions: npt.ArrayLike,
+    k: int = 5,
+    *,
+    empty_rows: EmptyRows = "zero",
+) -> float:
+    """Share of the first k places that are relevant, averaged over rows.
+
+    The divisor is always k, also where a row has fewer relevant columns or a shorter list.
+
+    Parameters
+    ----------
+    Y_true : sparse matrix, Observations or array of shape (n, n_cols)
+        Non-zero where relevant.
+    predictions : array of shape (n, >= k) or (n, n_cols)
+        Integer ids, best first, -1 for an empty place; or floating-point scores of all columns.
+    k : int, default=5
+        Places that count.
+    empty_rows : {"zero", "skip"}, default="zero"
+        Rows without any relevant column stay in the mean as zero, or are left out.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> from scipy import sparse
+    >>> from unseen.metrics import precision_at_k
+    >>> Y = sparse.csr_array([[1, 0, 1, 0], [0, 1, 0, 0]])
+    >>> precision_at_k(Y, [[2, 0], [3, 1]], k=2)
+    0.75
+    """
+    lists = ranked_lists(Y_true, predictions, k)
+    return _mean_over_rows(lists.hits.sum(axis=1) / lists.k, lists, empty_rows)
+
+
+def recall_at_k(
+    Y_true: SparseLike | Observations,
+    predictions: npt.ArrayLike,
+    k: int = 5,
+    *,
+    empty_rows: EmptyRows = "zero",
+) -> float:
+    """Share of the relevant columns that are among the first k places, averaged over rows.
+
+    Parameters
+    ----------
+    Y_true : sparse matrix, Observations or array of shape (n, n_cols)
+        Non-zero where relevant.
+    predictions : array of shape (n, >= k) or (n, n_cols)
+        Integer ids, best first, -1 for an empty place; or floating-point scores of all columns.
+    k : int, default=5
+        Places that count.
+    empty_rows : {"zero", "skip"}, default="zero"
+        Rows without any relevant column stay in the mean as zero, or are left out.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> from scipy import sparse
+    >>> from unseen.metrics import recall_at_k
+    >>> Y = sparse.csr_array([[1, 0, 1, 0], [0, 1, 0, 0]])
+    >>> recall_at_k(Y, [[2, 1], [3, 1]], k=2)
+    0.75
+    """
+    lists = ranked_lists(Y_true, predictions, k)
+    return _mean_over_rows(lists.hits.sum(axis=1) / np.maximum(lists.n_relevant, 1), lists, empty_rows)
+
+
+def ndcg_at_k(
+    Y_true: SparseLike | Observations,
+    predictions: npt.ArrayLike,
+    k: int = 5,
+    *,
+    empty_rows: EmptyRows = "zero",
+) -> float:
+    """Normalised discounted cumulative gain of the first k places, averaged over rows.
+
+    A hit at place i (from 1) gains 1 / log2(i + 1); a row's sum is divided by the sum of the best
+    possible list, which has min(k, number of relevant columns) hits in front.
+
+    Parameters
+    ----------
+    Y_true : sparse matrix, Observations or array of shape (n, n_cols)
+        Non-zero where relevant; all relevant columns gain the same.
+    predictions : array of shape (n, >= k) or (n, n_cols)
+        Integer ids, best first, -1 for an empty place; or floating-point scores of all columns.
+    k : int, default=5
+        Places that count.
+    empty_rows : {"zero", "skip"}, default="zero"
+        Rows without any relevant column stay in the mean as zero, or are left out.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> from scipy import sparse
+    >>> from unseen.metrics import ndcg_at_k
+    >>> Y = sparse.csr_array([[1, 0, 1, 0], [0, 1, 0, 0]])
+    >>> round(ndcg_at_k(Y, [[2, 0], [3, 1]], k=2), 4)
+    0.8155
+    """
+    lists = ranked_lists(Y_true, predictions, k)
+    discounts = rank_discounts(lists.k)
+    best = np.concatenate([[0.0], np.cumsum(discounts)])[np.minimum(lists.n_relevant, lists.k)]
+    gains = lists.hits @ discounts
+    shares = np.divide(gains, best, out=np.zeros_like(gains), where=best > 0)
+    return _mean_over_rows(shares, lists, empty_rows)
+
+
+def rank_discounts(k: int) -> npt.NDArray[np.float64]:
+    """Gain of a hit at each of the first k places, 1 / log2(place + 1)."""
+    return 1.0 / np.log2(np.arange(2, k + 2, dtype=np.float64))
+
+
+def _mean_over_rows(values: npt.NDArray[Any], lists: RankedLists, empty_rows: EmptyRows) -> float:
+    check_choice("empty_rows", empty_rows, ("zero", "skip"))
+    if empty_rows == "skip":
+        values = values[lists.n_relevant > 0]
+    if values.size == 0:
+        raise InvalidDataError(f"Y_true of shape {lists.truth.shape} has no row to average over")
+    return float(np.mean(values, dtype=np.float64))
