@@ -1,0 +1,398 @@
+"""The few loops over stored cells that decide how fast everything else is.
+
+Every function here runs in native code where the extension module is available and in a NumPy twin
+(:mod:`unseen.kernels.reference`) where it is not. ``UNSEEN_KERNELS=reference`` in the environment
+asks for the twins; ``UNSEEN_ISA=baseline|avx2|avx512`` picks an instruction set for the native code.
+
+Arrays may be float32 or float64; one float64 array makes the whole call float64. Results have the
+same bits for every number of threads.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import warnings
+from types import ModuleType
+from typing import Literal
+
+import numpy as np
+
+from unseen.kernels import _arguments as args
+from unseen.kernels import reference
+from unseen.typing import FloatArray, IndexArray
+
+__all__ = ["als_solve", "ccd_sweep", "gram", "isa", "provider", "sddmm", "spmm", "spmm_t", "topk"]
+
+
+def _choose_provider() -> tuple[str, ModuleType]:
+    if os.environ.get("UNSEEN_KERNELS") == "reference":
+        return "reference", reference
+    try:
+        native = importlib.import_module("unseen.kernels._native")
+    except ImportError as error:
+        warnings.warn(
+            f"the native kernels of unseen cannot be loaded ({error}); slow NumPy versions are used instead",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+        return "reference", reference
+    return "native", native
+
+
+_name, _kernels = _choose_provider()
+
+
+def provider() -> str:
+    """Say who computes: ``"native"`` or ``"reference"``."""
+    return _name
+
+
+def isa() -> str:
+    """Instruction set of the native code (``"baseline"``, ``"avx2"``, ``"avx512"``), or ``"numpy"``."""
+    return str(_kernels.isa())
+
+
+def gram(dense: FloatArray, *, n_threads: int = 1) -> FloatArray:
+    """Gram matrix of the columns, with float64 sums.
+
+    Parameters
+    ----------
+    dense : array of shape (n, k)
+    n_threads : int
+
+    Returns
+    -------
+    array of shape (k, k)
+        ``dense' dense`` in the dtype of ``dense``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unseen.kernels import gram
+    >>> gram(np.array([[1.0, 2.0], [0.0, 1.0]]))
+    array([[1., 2.],
+           [2., 5.]])
+    """
+    result: FloatArray = _kernels.gram(args.dense("dense", dense, args.common_float(dense)), n_threads)
+    return result
+
+
+def sddmm(
+    indptr: IndexArray, indices: IndexArray, left: FloatArray, right: FloatArray, *, n_threads: int = 1
+) -> FloatArray:
+    """Scores of the stored cells, ``left[i] . right[j]``.
+
+    Parameters
+    ----------
+    indptr, indices : arrays
+        CSR pattern with ``len(left)`` rows.
+    left, right : arrays of shape (n, k) and (m, k)
+    n_threads : int
+
+    Returns
+    -------
+    array of shape (nnz,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unseen.kernels import sddmm
+    >>> sddmm(np.array([0, 1, 2]), np.array([1, 0]), np.eye(2), np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([3., 2.])
+    """
+    dtype = args.common_float(left, right)
+    left, right = args.dense("left", left, dtype), args.dense("right", right, dtype)
+    args.same_rank(left=left, right=right)
+    indptr, indices = args.pattern(indptr, indices, len(left))
+    result: FloatArray = _kernels.sddmm(indptr, indices, left, right, n_threads)
+    return result
+
+
+def spmm(
+    indptr: IndexArray,
+    indices: IndexArray,
+    data: FloatArray | float,
+    dense: FloatArray,
+    *,
+    n_threads: int = 1,
+) -> FloatArray:
+    """CSR matrix times a tall dense one.
+
+    Parameters
+    ----------
+    indptr, indices : arrays
+        CSR pattern.
+    data : array of shape (nnz,) or float
+        Stored values; a float stands for the same value everywhere.
+    dense : array of shape (m, k)
+    n_threads : int
+
+    Returns
+    -------
+    array of shape (n, k)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unseen.kernels import spmm
+    >>> spmm(np.array([0, 2]), np.array([0, 1]), np.array([1.0, 10.0]), np.array([[1.0], [2.0]]))
+    array([[21.]])
+    """
+    dtype = args.common_float(data, dense)
+    indptr, indices = args.pattern(indptr, indices)
+    data = args.on_cells("data", data, len(indices), dtype)
+    result: FloatArray = _kernels.spmm(indptr, indices, data, args.dense("dense", dense, dtype), n_threads)
+    return result
+
+
+def spmm_t(
+    indptr: IndexArray,
+    indices: IndexArray,
+    data: FloatArray | float,
+    dense: FloatArray,
+    n_cols: int,
+    *,
+    n_threads: int = 1,
+) -> FloatArray:
+    """Transposed CSR matrix times a tall dense one.
+
+    Parameters
+    ----------
+    indptr, indices : arrays
+        CSR pattern with ``len(dense)`` rows.
+    data : array of shape (nnz,) or float
+        Stored values; a float stands for the same value everywhere.
+    dense : array of shape (n, k)
+    n_cols : int
+        Number of columns of the CSR matrix.
+    n_threads : int
+
+    Returns
+    -------
+    array of shape (n_cols, k)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unseen.kernels import spmm_t
+    >>> spmm_t(np.array([0, 2]), np.array([0, 2]), np.array([1.0, 10.0]), np.array([[2.0]]), 3)
+    array([[ 2.],
+           [ 0.],
+           [20.]])
+    """
+    dtype = args.common_float(data, dense)
+    dense = args.dense("dense", dense, dtype)
+    indptr, indices = args.pattern(indptr, indices, len(dense))
+    data = args.on_cells("data", data, len(indices), dtype)
+    result: FloatArray = _kernels.spmm_t(indptr, indices, data, dense, n_cols, n_threads)
+    return result
+
+
+def als_solve(
+    indptr: IndexArray,
+    indices: IndexArray,
+    curvature: FloatArray | float,
+    linear: FloatArray | float,
+    other: FloatArray,
+    gram: FloatArray,
+    offset: FloatArray | None,
+    out: FloatArray,
+    *,
+    ridge: FloatArray | None = None,
+    method: Literal["cholesky", "cg"] = "cholesky",
+    cg_steps: int = 3,
+    n_threads: int = 1,
+) -> FloatArray:
+    """Solve the normal equations of every row against fixed factors of the other side.
+
+    Row i solves ``(gram + ridge[i] I + sum_j curvature_ij q_j q_j') out[i] = offset_i + sum_j linear_ij q_j``
+    with ``q_j = other[j]`` and j over the stored cells of row i. A row whose matrix is not positive
+    definite gets the least-squares solution of least norm.
+
+    Parameters
+    ----------
+    indptr, indices : arrays
+        CSR pattern with ``len(out)`` rows.
+    curvature, linear : arrays of shape (nnz,) or float
+    other : array of shape (m, k)
+    gram : array of shape (k, k)
+        Symmetric.
+    offset : None, array of shape (k,) or (n, k)
+    out : array of shape (n, k)
+        Written in place; the start of ``"cg"``. Its dtype is that of the computation.
+    ridge : None or array of shape (n,)
+    method : {"cholesky", "cg"}
+        ``"cg"`` takes at most ``cg_steps`` conjugate-gradient steps from the incoming ``out``, with
+        ``gram + ridge[i] I`` as preconditioner, and stops early when nothing is left to improve.
+    cg_steps : int
+    n_threads : int
+
+    Returns
+    -------
+    array of shape (n, k)
+        ``out``.
+
+    Examples
+    --------
+    One observed value of 4 for one row, with a ridge of 1: (1 + 1) x = 4.
+
+    >>> import numpy as np
+    >>> from unseen.kernels import als_solve
+    >>> one = np.ones((1, 1))
+    >>> als_solve(np.array([0, 1]), np.array([0]), 1.0, np.array([4.0]), one, one, None, np.zeros((1, 1)))
+    array([[2.]])
+    """
+    dtype = args.common_float(out)
+    other = args.dense("other", other, dtype)
+    rank = other.shape[1]
+    out = args.in_place("out", out, dtype, (out.shape[0], rank))
+    indptr, indices = args.pattern(indptr, indices, len(out))
+    gram = args.dense("gram", gram, dtype)
+    if gram.shape != (rank, rank):
+        raise args.ParameterError(f"gram must have shape {(rank, rank)}, got {gram.shape}")
+    if offset is not None:
+        offset = args.dense("offset", np.atleast_2d(offset), dtype)
+        if offset.shape[0] not in (1, len(out)) or offset.shape[1] != rank:
+            raise args.ParameterError(f"offset must have shape {(rank,)} or {out.shape}, got {offset.shape}")
+    if ridge is not None:
+        ridge = args.dense("ridge", ridge, dtype, ndim=1)
+        if len(ridge) != len(out):
+            raise args.ParameterError(f"ridge must have {len(out)} values, one a row; got {len(ridge)}")
+    if method not in ("cholesky", "cg"):
+        raise args.ParameterError(f"method must be 'cholesky' or 'cg', got {method!r}")
+    curvature = args.on_cells("curvature", curvature, len(indices), dtype)
+    linear = args.on_cells("linear", linear, len(indices), dtype)
+    _kernels.als_solve(
+        indptr, indices, curvature, linear, other, gram, offset, out, ridge, method, cg_steps, n_threads
+    )
+    return out
+
+
+def ccd_sweep(
+    indptr: IndexArray,
+    indices: IndexArray,
+    csc_indptr: IndexArray,
+    csc_indices: IndexArray,
+    csc_order: IndexArray,
+    curvature: FloatArray | float,
+    linear: FloatArray | float,
+    scores: FloatArray,
+    left: FloatArray,
+    right: FloatArray,
+    *,
+    background: float = 0.0,
+    target: float = 0.0,
+    reg: float = 0.0,
+    l1: float = 0.0,
+    lower: float = -np.inf,
+    upper: float = np.inf,
+    inner: int = 1,
+    n_threads: int = 1,
+) -> None:
+    """One sweep of cyclic coordinate descent, component by component (CCD++), in place.
+
+    Minimises, with s_ij = left[i] . right[j] and every entry of the factors in [lower, upper]::
+
+        sum_stored [ c_ij/2 s_ij^2 - d_ij s_ij ] + background/2 ||L R'||_F^2 - background target (L'1).(R'1)
+            + reg/2 (||L||^2 + ||R||^2) + l1 (|L|_1 + |R|_1)
+
+    Each coordinate is set to its exact minimiser, so the objective never increases.
+
+    Parameters
+    ----------
+    indptr, indices : arrays
+        CSR pattern with ``len(left)`` rows.
+    csc_indptr, csc_indices, csc_order : arrays
+        The same pattern by columns; cell t of the CSC order is cell ``csc_order[t]`` of the CSR order.
+    curvature, linear : arrays of shape (nnz,) in CSR order, or float
+        c and d above.
+    scores : array of shape (nnz,)
+        s on the stored cells, on entry and on exit.
+    left, right : arrays of shape (n, k) and (m, k)
+    background, target, reg, l1, lower, upper : float
+    inner : int
+        Passes over each component before the next.
+    n_threads : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unseen.kernels import ccd_sweep
+    >>> one, zero = np.array([0, 1]), np.array([0])
+    >>> left, right, scores = np.ones((1, 1)), np.ones((1, 1)), np.ones(1)
+    >>> ccd_sweep(one, zero, one, zero, zero, 1.0, 6.0, scores, left, right)
+    >>> scores
+    array([6.])
+    """
+    dtype = args.common_float(left)
+    left = args.in_place("left", left, dtype, left.shape)
+    right = args.in_place("right", right, dtype, right.shape)
+    args.same_rank(left=left, right=right)
+    indptr, indices = args.pattern(indptr, indices, len(left))
+    csc_indptr, csc_indices = args.pattern(csc_indptr, csc_indices, len(right))
+    if len({len(indices), len(csc_indices), len(csc_order)}) > 1:
+        raise args.ParameterError("the CSR and the CSC pattern must have the same number of cells")
+    index = np.result_type(indptr, csc_indptr)
+    patterns = (indptr, indices, csc_indptr, csc_indices, csc_order)
+    scores = args.in_place("scores", scores, dtype, (len(indices),))
+    _kernels.ccd_sweep(
+        *(np.ascontiguousarray(array, dtype=index) for array in patterns),
+        args.on_cells("curvature", curvature, len(indices), dtype),
+        args.on_cells("linear", linear, len(indices), dtype),
+        scores, left, right,
+        background, target, reg, l1, lower, upper, inner, n_threads,
+    )  # fmt: skip
+
+
+def topk(
+    left: FloatArray,
+    right: FloatArray,
+    k: int,
+    *,
+    exclude: tuple[IndexArray, IndexArray] | None = None,
+    col_ids: IndexArray | None = None,
+    n_threads: int = 1,
+) -> tuple[IndexArray, FloatArray]:
+    """Best columns of every row of ``left @ right.T``, which is never stored.
+
+    Parameters
+    ----------
+    left, right : arrays of shape (q, rank) and (m, rank)
+    k : int
+        Columns wanted for each row.
+    exclude : None or (indptr, indices)
+        CSR pattern over the q rows with sorted column ids that must not be returned.
+    col_ids : None or int64 array of shape (m,)
+        Increasing id of each row of ``right``; None counts from 0.
+    n_threads : int
+
+    Returns
+    -------
+    ids : int64 array of shape (q, k)
+        By decreasing score, ties by increasing id; -1 where no column is left.
+    scores : array of shape (q, k)
+        NaN where no column is left. A NaN score is never among the best.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unseen.kernels import topk
+    >>> ids, scores = topk(np.ones((1, 1)), np.array([[1.0], [3.0], [2.0]]), 2)
+    >>> ids
+    array([[1, 2]])
+    >>> scores
+    array([[3., 2.]])
+    """
+    dtype = args.common_float(left, right)
+    left, right = args.dense("left", left, dtype), args.dense("right", right, dtype)
+    args.same_rank(left=left, right=right)
+    if exclude is not None:
+        exclude = args.pattern(*exclude, len(left))
+    if col_ids is None:
+        col_ids = np.arange(len(right), dtype=np.int64)
+    col_ids = np.ascontiguousarray(col_ids, dtype=np.int64)
+    if col_ids.shape != (len(right),):
+        raise args.ParameterError(f"col_ids must have {len(right)} values, one a column; got {col_ids.shape}")
+    ids, scores = _kernels.topk(left, right, k, exclude, col_ids, n_threads)
+    return ids, scores
