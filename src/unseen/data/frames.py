@@ -93,8 +93,9 @@ def _factorise(series: nw.Series[Any]) -> tuple[Array, IdIndices]:
             encoded = encoded if chunked is None else chunked()
             if not hasattr(encoded, "dictionary"):
                 encoded = encoded.dictionary_encode()
-            distinct = encoded.dictionary.to_numpy(zero_copy_only=False)
-            return distinct, encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+            used, codes = np.unique(encoded.indices.to_numpy(zero_copy_only=False), return_inverse=True)
+            # A categorical may know categories that do not occur.
+            return encoded.dictionary.to_numpy(zero_copy_only=False)[used], codes.astype(np.int64, copy=False)
     values = series.to_numpy()
     if values.dtype.kind == "O" and series.dtype in (nw.String, nw.Categorical, nw.Enum):
         values = np.asarray(values.tolist())
