@@ -1,0 +1,153 @@
+"""How well a fitted completer does on the held-out part of a split."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from unseen import metrics
+from unseen.exceptions import InvalidDataError, ParameterError
+from unseen.model_selection._splits import Split
+
+__all__ = ["Scorer", "Scoring", "get_scorer", "make_scorer"]
+
+ScoreFunction = Callable[[Any, Split], float]
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """A named measure with its direction.
+
+    Attributes
+    ----------
+    name : str
+        Under which results are listed.
+    function : callable
+        Takes a fitted estimator and a `Split`, gives a float.
+    greater_is_better : bool
+        Direction.
+    compares_values : bool
+        Whether predicted values of held-out cells are compared with the true ones.
+    """
+
+    name: str
+    function: ScoreFunction
+    greater_is_better: bool
+    compares_values: bool = False
+
+    def __call__(self, estimator: Any, split: Split) -> float:
+        """Score a fitted estimator on the test part of a split."""
+        if split.test.nnz == 0:
+            raise InvalidDataError(f"the test part has no cells, so {self.name} is undefined")
+        return float(self.function(estimator, split))
+
+
+Scoring = str | Scorer | ScoreFunction
+
+_ERRORS: dict[str, Callable[..., float]] = {
+    "rmse": metrics.rmse,
+    "mae": metrics.mae,
+    "relative_error": metrics.relative_error,
+}
+_RANKINGS: dict[str, Callable[..., float]] = {
+    "precision": metrics.precision_at_k,
+    "recall": metrics.recall_at_k,
+    "ndcg": metrics.ndcg_at_k,
+}
+_ACCEPTED = "'rmse', 'mae', 'relative_error', 'auc', 'precision@k', 'recall@k', 'ndcg@k' with a number for k"
+
+
+def make_scorer(
+    function: ScoreFunction, *, greater_is_better: bool = True, name: str | None = None
+) -> Scorer:
+    """Make a scorer of a function.
+
+    Parameters
+    ----------
+    function : callable
+        Called as ``function(estimator, split)`` with the fitted estimator and a `Split`.
+    greater_is_better : bool, default=True
+        Direction.
+    name : str, optional
+        Under which results are listed; by default the name of the function.
+
+    Returns
+    -------
+    Scorer
+        To pass as ``scoring``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unseen.model_selection import make_scorer
+    >>> def clipped_rmse(estimator, split):
+    ...     predicted = estimator.predict_entries(split.test.rows, split.test.indices)
+    ...     return np.sqrt(np.mean((np.clip(predicted, 1, 5) - split.test.values) ** 2))
+    >>> make_scorer(clipped_rmse, greater_is_better=False).name
+    'clipped_rmse'
+    """
+    return Scorer(name or str(getattr(function, "__name__", "score")), function, greater_is_better)
+
+
+def get_scorer(scoring: Scoring) -> Scorer:
+    """Find the scorer that a name or function stands for.
+
+    Parameters
+    ----------
+    scoring : str, Scorer or callable
+        ``"rmse"``, ``"mae"``, ``"relative_error"``: errors of the held-out values, smaller is better.
+        ``"auc"``: held-out non-zeros should score above held-out zeros.
+        ``"precision@10"``, ``"recall@10"``, ``"ndcg@10"`` (any number): lists by ``recommend`` for the
+        rows with held-out cells, training cells excluded, held-out non-zeros relevant.
+        A function is called as ``function(estimator, split)``; greater is better.
+
+    Returns
+    -------
+    Scorer
+        With name and direction.
+
+    Examples
+    --------
+    >>> from unseen.model_selection import get_scorer
+    >>> get_scorer("ndcg@10").greater_is_better
+    True
+    """
+    if isinstance(scoring, Scorer):
+        return scoring
+    if callable(scoring):
+        return make_scorer(scoring)
+    if not isinstance(scoring, str):
+        raise ParameterError(f"scoring={scoring!r}; expected a name ({_ACCEPTED}) or a function")
+    if scoring in _ERRORS:
+        return Scorer(scoring, _value_error(_ERRORS[scoring]), False, compares_values=True)
+    if scoring == "auc":
+        return Scorer(scoring, _auc, True)
+    ranking = re.fullmatch(r"(precision|recall|ndcg)@([1-9]\d*)", scoring)
+    if ranking is None:
+        raise ParameterError(f"scoring={scoring!r}; expected {_ACCEPTED}, or a function")
+    return Scorer(scoring, _ranking(_RANKINGS[ranking[1]], int(ranking[2])), True)
+
+
+def _predicted(estimator: Any, split: Split) -> Any:
+    return estimator.predict_entries(split.test.rows, split.test.indices)
+
+
+def _value_error(metric: Callable[..., float]) -> ScoreFunction:
+    return lambda estimator, split: metric(split.test, _predicted(estimator, split))
+
+
+def _auc(estimator: Any, split: Split) -> float:
+    return metrics.auc(split.test.values != 0, _predicted(estimator, split))
+
+
+def _ranking(metric: Callable[..., float], k: int) -> ScoreFunction:
+    def score(estimator: Any, split: Split) -> float:
+        rows = np.flatnonzero(np.diff(split.test.indptr))
+        ids, _ = estimator.recommend(rows, k=k, exclude=split.train)
+        return metric(split.test.csr[rows], ids, k)
+
+    return score
