@@ -1,1 +1,112 @@
+"""Complete matrices and predict for what has not been seen.
 
+Names are loaded when they are first used, so ``import unseen`` is quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from unseen import (
+        datasets as datasets,
+    )
+    from unseen import (
+        exceptions as exceptions,
+    )
+    from unseen import (
+        metrics as metrics,
+    )
+    from unseen import (
+        model_selection as model_selection,
+    )
+    from unseen import (
+        plotting as plotting,
+    )
+    from unseen.cores import Full, LowRank
+    from unseen.data import Observations, Vocabulary
+    from unseen.estimators import IMC, BiasModel, Completion, MatrixFactorization, SoftImpute
+    from unseen.io import load
+    from unseen.losses import Background, Biased, Shifted, Squared
+    from unseen.maps import Fourier, Given, Identity, Nystrom, WithOnes
+    from unseen.regularisers import L1, Box, NonNegative, Nuclear, Ridge
+    from unseen.terms import Term
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "BiasModel": "estimators",
+    "Completion": "estimators",
+    "IMC": "estimators",
+    "MatrixFactorization": "estimators",
+    "SoftImpute": "estimators",
+    "Observations": "data",
+    "Vocabulary": "data",
+    "Full": "cores",
+    "LowRank": "cores",
+    "Background": "losses",
+    "Biased": "losses",
+    "Shifted": "losses",
+    "Squared": "losses",
+    "Fourier": "maps",
+    "Given": "maps",
+    "Identity": "maps",
+    "Nystrom": "maps",
+    "WithOnes": "maps",
+    "Box": "regularisers",
+    "L1": "regularisers",
+    "NonNegative": "regularisers",
+    "Nuclear": "regularisers",
+    "Ridge": "regularisers",
+    "Term": "terms",
+    "load": "io",
+}
+_MODULES = ("data", "datasets", "exceptions", "metrics", "model_selection", "plotting", "solvers")
+
+__all__ = [
+    "IMC",
+    "L1",
+    "Background",
+    "BiasModel",
+    "Biased",
+    "Box",
+    "Completion",
+    "Fourier",
+    "Full",
+    "Given",
+    "Identity",
+    "LowRank",
+    "MatrixFactorization",
+    "NonNegative",
+    "Nuclear",
+    "Nystrom",
+    "Observations",
+    "Ridge",
+    "Shifted",
+    "SoftImpute",
+    "Squared",
+    "Term",
+    "Vocabulary",
+    "WithOnes",
+    "datasets",
+    "exceptions",
+    "load",
+    "metrics",
+    "model_selection",
+    "plotting",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"unseen.{name}")
+    if name in _HOME:
+        value = getattr(importlib.import_module(f"unseen.{_HOME[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'unseen' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,1 +1,8 @@
+"""Feature maps: rows of features in, design matrix out."""
 
+from unseen.maps.base import FeatureMap
+from unseen.maps.fourier import Fourier
+from unseen.maps.linear import Given, Identity, WithOnes
+from unseen.maps.nystrom import Nystrom
+
+__all__ = ["FeatureMap", "Fourier", "Given", "Identity", "Nystrom", "WithOnes"]

@@ -1,0 +1,287 @@
+"""The door of all completers: what can be asked of a fitted model."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from os import PathLike
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from unseen import io, kernels
+from unseen.data import Observations, Vocabulary
+from unseen.exceptions import InvalidDataError, NotInductiveError
+from unseen.linalg.blocked import matmul
+from unseen.parallel import one_blas_thread
+from unseen.typing import Features, FloatArray, IndexArray
+from unseen.validation import check_count, check_entries, check_features, check_n_jobs
+
+__all__ = ["Completer"]
+
+
+class Completer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Base of the estimators that complete a matrix.
+
+    Subclasses fit ``row_factors_`` and ``col_factors_`` and say how rows and columns that
+    were not there are embedded; all predictions are inner products.
+    """
+
+    row_factors_: FloatArray
+    col_factors_: FloatArray
+    history_: list[dict[str, Any]]
+    n_iter_: int
+    converged_: bool
+    n_features_in_: int
+    row_ids_: Vocabulary | None
+    col_ids_: Vocabulary | None
+
+    @abstractmethod
+    def fit(
+        self,
+        X: Any,
+        y: None = None,
+        *,
+        row_features: Any = None,
+        col_features: Any = None,
+    ) -> Self:
+        """Learn from the stored cells of ``X``."""
+
+    # -- hooks -----------------------------------------------------------------------
+
+    def _read_target(self, X: Any) -> Observations:
+        """Turn user input into observations; what a blank means is up to the subclass."""
+        return Observations.from_any(X, duplicates="mean")
+
+    def _embed_rows(self, features: Features) -> FloatArray:
+        raise NotInductiveError(self._why_not_inductive("row"))
+
+    def _embed_cols(self, features: Features) -> FloatArray:
+        raise NotInductiveError(self._why_not_inductive("col"))
+
+    @abstractmethod
+    def _fold_in(self, cells: Observations, row_features: Features | None) -> FloatArray:
+        """Row factors of validated new rows."""
+
+    def _why_not_inductive(self, side: str) -> str:
+        advice = " (use fold_in if some of their cells are known)" if side == "row" else ""
+        return (
+            f"{type(self).__name__} was fitted without {side}_features, so it has nothing to say about "
+            f"{side}s that it has not seen{advice}"
+        )
+
+    # -- predictions -----------------------------------------------------------------
+
+    def predict_entries(self, rows: Any, cols: Any) -> FloatArray:
+        """Predict single cells of the training matrix.
+
+        Parameters
+        ----------
+        rows, cols : array-like of int, of equal length
+            Row and column numbers.
+
+        Returns
+        -------
+        ndarray of shape (len(rows),)
+            ``row_factors_[i] @ col_factors_[j]`` for each pair.
+        """
+        check_is_fitted(self)
+        shape = (self.row_factors_.shape[0], self.col_factors_.shape[0])
+        i, j = check_entries(rows, cols, shape)
+        out: FloatArray = np.empty(len(i), dtype=self.row_factors_.dtype)
+        step = max(1, 4_000_000 // max(self.row_factors_.shape[1], 1))
+        for start in range(0, len(i), step):
+            part = slice(start, start + step)
+            np.einsum("ij,ij->i", self.row_factors_[i[part]], self.col_factors_[j[part]], out=out[part])
+        return out
+
+    def predict_new(self, row_features: Any = None, col_features: Any = None) -> FloatArray:
+        """Predict a block of cells for rows or columns that were not in the training data.
+
+        Parameters
+        ----------
+        row_features : array or sparse matrix, optional
+            Features of new rows; left out, the training rows are meant.
+        col_features : array or sparse matrix, optional
+            Features of new columns; left out, the training columns are meant.
+
+        Returns
+        -------
+        ndarray of shape (n_new_rows or n_rows, n_new_cols or n_cols)
+            Dense block of predictions.
+        """
+        check_is_fitted(self)
+        with one_blas_thread():
+            left, right = self.row_factors_, self.col_factors_
+            if row_features is not None:
+                left = self._embed_rows(self._check_new_features(row_features, "row"))
+            if col_features is not None:
+                right = self._embed_cols(self._check_new_features(col_features, "col"))
+            return matmul(left, right.T, n_threads=self._n_threads())
+
+    def fold_in(self, X_new: Any, *, row_features: Any = None) -> FloatArray:
+        """Row factors of new rows from their observed cells, with the columns fixed.
+
+        Parameters
+        ----------
+        X_new : array with NaN, sparse matrix or Observations, with the training columns
+            Cells of the new rows.
+        row_features : array or sparse matrix, optional
+            Features of the new rows, for models that also have a part without features.
+
+        Returns
+        -------
+        ndarray of shape (n_new_rows, n_factors)
+            To be multiplied with ``col_factors_.T``. For a training row it is what a refit of
+            that row alone would give.
+        """
+        check_is_fitted(self)
+        cells = self._read_target(X_new)
+        if cells.shape[1] != self.n_features_in_:
+            raise InvalidDataError(
+                f"X has {cells.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input"
+            )
+        features = None
+        if row_features is not None:
+            features = self._check_new_features(row_features, "row")
+            if features.shape[0] != cells.shape[0]:
+                raise InvalidDataError(
+                    f"row_features has {features.shape[0]} rows and X_new has {cells.shape[0]}"
+                )
+        with one_blas_thread():
+            return self._fold_in(cells, features)
+
+    def transform(self, X: Any) -> FloatArray:
+        """Complete rows: a dense matrix of predictions for every cell of ``X``.
+
+        Parameters
+        ----------
+        X : array with NaN, sparse matrix or Observations, with the training columns
+            Rows to complete, known ones or new ones.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_cols)
+            Predictions, observed cells included.
+        """
+        factors = self.fold_in(X)
+        with one_blas_thread():
+            return matmul(factors, self.col_factors_.T, n_threads=self._n_threads())
+
+    def fit_transform(
+        self, X: Any, y: None = None, *, row_features: Any = None, col_features: Any = None
+    ) -> FloatArray:
+        """Fit to ``X`` and complete it.
+
+        Parameters
+        ----------
+        X : array with NaN, sparse matrix or Observations
+            Target.
+        y : None
+            Ignored.
+        row_features, col_features : array or sparse matrix, optional
+            Side features.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_cols)
+            Dense matrix of predictions.
+        """
+        self.fit(X, row_features=row_features, col_features=col_features)
+        if row_features is None:
+            return self.transform(X)
+        # With row features a training row's prediction also rests on them, not on its cells alone.
+        with one_blas_thread():
+            return matmul(self.row_factors_, self.col_factors_.T, n_threads=self._n_threads())
+
+    def recommend(
+        self, rows: Any, k: int = 10, *, exclude: Any = None, candidates: Any = None
+    ) -> tuple[IndexArray, FloatArray]:
+        """Columns with the highest predictions for each of the given rows.
+
+        Parameters
+        ----------
+        rows : array-like of int, or one int
+            Training rows.
+        k : int, default=10
+            Length of each list.
+        exclude : sparse matrix or Observations of the training shape, optional
+            Its stored cells are left out; pass the training matrix to see only new columns.
+        candidates : array-like of int, optional
+            Columns that may be recommended; all by default.
+
+        Returns
+        -------
+        ids : ndarray of int64, shape (len(rows), k)
+            Column numbers by decreasing score, ties by smaller number; -1 where a row has
+            fewer than ``k`` columns left.
+        scores : ndarray of shape (len(rows), k)
+            Predictions; NaN where ``ids`` is -1.
+        """
+        check_is_fitted(self)
+        asked = np.atleast_1d(np.asarray(rows))
+        picked, _ = check_entries(asked, np.zeros_like(asked), (self.row_factors_.shape[0], 1))
+        return self._top_columns(
+            self.row_factors_[picked], check_count("k", k), self._excluded(exclude, picked), candidates
+        )
+
+    def _top_columns(
+        self,
+        factors: FloatArray,
+        k: int,
+        exclude: tuple[IndexArray, IndexArray] | None,
+        candidates: Any,
+    ) -> tuple[IndexArray, FloatArray]:
+        right, ids = self.col_factors_, None
+        if candidates is not None:
+            asked = np.unique(np.atleast_1d(np.asarray(candidates)))
+            ids, _ = check_entries(asked, np.zeros_like(asked), (right.shape[0], 1))
+            right = np.ascontiguousarray(right[ids])
+        return kernels.topk(factors, right, k, exclude=exclude, col_ids=ids, n_threads=self._n_threads())
+
+    def _excluded(self, exclude: Any, picked: IndexArray) -> tuple[IndexArray, IndexArray] | None:
+        if exclude is None:
+            return None
+        cells = Observations.from_any(exclude)
+        if cells.shape != (self.row_factors_.shape[0], self.col_factors_.shape[0]):
+            raise InvalidDataError(
+                f"exclude has shape {cells.shape}; it must have the training shape "
+                f"({self.row_factors_.shape[0]}, {self.col_factors_.shape[0]})"
+            )
+        part = cells.csr[picked]
+        return part.indptr, part.indices
+
+    # -- helpers ---------------------------------------------------------------------
+
+    def _n_threads(self) -> int:
+        return check_n_jobs(getattr(self, "n_jobs", None))
+
+    def _check_new_features(self, features: Any, side: str) -> Features:
+        checked = check_features(features, None, f"{side}_features", dtype=self.row_factors_.dtype)
+        width = getattr(self, f"n_{side}_features_in_", None)
+        if width is None:
+            raise NotInductiveError(self._why_not_inductive(side))
+        if checked.shape[1] != width:
+            raise InvalidDataError(
+                f"{side}_features has {checked.shape[1]} columns; the model was fitted with {width}"
+            )
+        return checked
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted model to a directory, replacing an older one only when complete.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Directory to write; see :func:`unseen.load`.
+        """
+        check_is_fitted(self)
+        io.save(self, path)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags

@@ -1,0 +1,132 @@
+"""The baseline that everything must beat."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from unseen.data import Observations
+from unseen.estimators.base import Completer
+from unseen.exceptions import InvalidDataError, ParameterError
+from unseen.offsets import Offsets, bias_sweeps, row_biases
+from unseen.solvers import Monitor, Sweep
+from unseen.typing import Features, FloatArray
+from unseen.validation import check_count, check_positive
+
+__all__ = ["BiasModel"]
+
+
+class BiasModel(Completer):
+    """A mean, a bias for each row and a bias for each column.
+
+    min over b, c   1/2 sum_observed (x_ij - mu - b_i - c_j)^2 + reg_row/2 ||b||^2 + reg_col/2 ||c||^2
+
+    mu is the mean of the observed cells. Rows or columns without a cell have bias zero.
+
+    Parameters
+    ----------
+    reg : float or (float, float), default=5.0
+        Weight of the penalty on the biases of rows and columns, or one for each.
+    max_iter : int, default=50
+        Limit of sweeps.
+    tol : float, default=1e-8
+        Stop when a sweep lowers the objective by less than this share.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    mean_ : float
+        Mean of the observed cells.
+    row_bias_, col_bias_ : ndarray
+        Biases.
+    row_factors_, col_factors_ : ndarray
+        The same as factors with two coordinates.
+    history_ : list of dict
+        ``objective`` and ``time_s`` of each sweep.
+    n_iter_ : int
+        Sweeps done.
+    converged_ : bool
+        Whether the objective settled before ``max_iter``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unseen import BiasModel
+    >>> X = np.array([[1.0, 2.0, np.nan], [2.0, 3.0, 4.0]])
+    >>> float(BiasModel(reg=1e-6).fit(X).predict_entries([0], [2])[0].round(2))
+    3.0
+    """
+
+    def __init__(
+        self,
+        reg: float | tuple[float, float] = 5.0,
+        *,
+        max_iter: int = 50,
+        tol: float = 1e-8,
+        verbose: int = 0,
+    ) -> None:
+        self.reg = reg
+        self.max_iter = max_iter
+        self.tol = tol
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: None = None, *, row_features: Any = None, col_features: Any = None) -> Self:
+        """Learn mean and biases from the stored cells of ``X``.
+
+        Parameters
+        ----------
+        X : array with NaN, sparse matrix or Observations of shape (n_rows, n_cols)
+            Target.
+        y : None
+            Ignored; there for scikit-learn.
+        row_features, col_features : None
+            Not used by this model; refused if given.
+
+        Returns
+        -------
+        self
+        """
+        if row_features is not None or col_features is not None:
+            raise ParameterError(
+                "BiasModel takes no row_features or col_features; use IMC for side information"
+            )
+        cells = self._read_target(X)
+        if cells.nnz == 0:
+            raise InvalidDataError(f"X ({cells.shape[0]} x {cells.shape[1]}) has no observed cell")
+        reg_row, reg_col = self._penalties()
+        monitor = Monitor(
+            check_count("max_iter", self.max_iter),
+            check_positive("tol", self.tol, strict=False),
+            verbose=self.verbose,
+            label=type(self).__name__,
+        )
+        for offsets, objective in bias_sweeps(cells, reg_row, reg_col):
+            if monitor.record(Sweep({}, objective, {})):
+                break
+        monitor.close()
+        assert offsets.row is not None
+        assert offsets.col is not None
+        self.offsets_ = offsets
+        self.mean_ = offsets.mean
+        self.row_bias_ = offsets.row.astype(cells.dtype)
+        self.col_bias_ = offsets.col.astype(cells.dtype)
+        self.row_factors_ = offsets.row_coordinates(cells.shape[0], offsets.row).astype(cells.dtype)
+        self.col_factors_ = offsets.col_coordinates(cells.shape[1], offsets.col).astype(cells.dtype)
+        self.history_, self.n_iter_ = monitor.history, len(monitor.history)
+        self.converged_ = monitor.converged
+        self.row_ids_, self.col_ids_ = cells.row_ids, cells.col_ids
+        self.n_features_in_ = cells.shape[1]
+        return self
+
+    def _penalties(self) -> tuple[float, float]:
+        pair = self.reg if isinstance(self.reg, (tuple, list)) else (self.reg, self.reg)
+        if len(pair) != 2:
+            raise ParameterError(f"reg must be one number or two, found {self.reg!r}")
+        return check_positive("reg", pair[0], strict=False), check_positive("reg", pair[1], strict=False)
+
+    def _fold_in(self, cells: Observations, row_features: Features | None) -> FloatArray:
+        offsets: Offsets = self.offsets_
+        factors = offsets.row_coordinates(cells.shape[0], row_biases(cells, offsets))
+        return np.ascontiguousarray(factors, dtype=self.row_factors_.dtype)

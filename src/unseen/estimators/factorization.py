@@ -1,0 +1,266 @@
+"""Plain low-rank completion, with and without a nuclear norm on the whole matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
+
+from sklearn.base import clone
+
+from unseen.cores import Full, LowRank
+from unseen.estimators.composed import ComposedCompleter, Composition
+from unseen.exceptions import ParameterError
+from unseen.losses import Squared
+from unseen.maps import Identity
+from unseen.regularisers import Nuclear, Ridge
+from unseen.solvers import ALS, CCD, LowRankProx, Solver
+from unseen.terms import Term
+from unseen.validation import check_choice, check_count, check_positive
+
+__all__ = ["MatrixFactorization", "SoftImpute"]
+
+
+class MatrixFactorization(ComposedCompleter):
+    """Low-rank completion of a partly observed matrix (GIMC eq. 2).
+
+    min over W, H   1/2 sum_observed (w_i . h_j - x_ij)^2 + reg/2 (||W||_F^2 + ||H||_F^2)
+
+    where x is the target less the offsets that ``center`` names. Every stored cell is
+    observed, stored zeros included; absent or NaN cells are missing. Rows and columns
+    without a cell are predicted by the offsets.
+
+    Parameters
+    ----------
+    rank : int, default=10
+        Columns of the factors.
+    reg : float, default=1.0
+        Weight of the penalty on both factors; zero is allowed.
+    solver : {"als", "ccd"}, default="als"
+        Alternating least squares or coordinate descent.
+    center : {"none", "mean", "biases"}, default="none"
+        Subtract nothing, the mean, or a :class:`BiasModel` first.
+    bias_reg : float, default=5.0
+        Ridge of the biases.
+    max_iter : int, default=50
+        Limit of sweeps.
+    tol : float, default=1e-5
+        Stop when a sweep lowers the objective by less than this share.
+    validation_fraction : float, optional
+        Share of the cells held out for early stopping; the best sweep is kept.
+    patience : int, default=5
+        Sweeps without improvement on held-out cells before stopping.
+    warm_start : bool, default=False
+        Start from the previous fit, as :class:`unseen.model_selection.GridSearch` does along ``reg``.
+    random_state : int or Generator, optional
+        Seed of the start.
+    n_jobs : int, optional
+        Threads; None takes all cores. The result does not depend on it.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    row_factors_, col_factors_ : ndarray
+        Factors, offsets as extra coordinates.
+    history_ : list of dict
+        ``objective`` and ``time_s`` of each sweep.
+    n_iter_ : int
+        Sweeps done.
+    converged_ : bool
+        Whether the objective settled before ``max_iter``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unseen import MatrixFactorization
+    >>> X = np.outer([1.0, 2.0, 3.0], [1.0, 2.0, 4.0])
+    >>> X[2, 2] = np.nan
+    >>> model = MatrixFactorization(rank=1, reg=1e-6, random_state=0, max_iter=200).fit(X)
+    >>> float(model.predict_entries([2], [2])[0].round(2))
+    12.0
+    """
+
+    def __init__(
+        self,
+        rank: int = 10,
+        *,
+        reg: float = 1.0,
+        solver: str = "als",
+        center: str = "none",
+        bias_reg: float = 5.0,
+        max_iter: int = 50,
+        tol: float = 1e-5,
+        validation_fraction: float | None = None,
+        patience: int = 5,
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.rank = rank
+        self.reg = reg
+        self.solver = solver
+        self.center = center
+        self.bias_reg = bias_reg
+        self.max_iter = max_iter
+        self.tol = tol
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _compose(self, has_row_features: bool, has_col_features: bool) -> Composition:
+        if has_row_features or has_col_features:
+            raise ParameterError(
+                "MatrixFactorization takes no row_features or col_features; use IMC for side information"
+            )
+        reg = Ridge(check_positive("reg", self.reg, strict=False))
+        term = Term(Identity(), Identity(), LowRank(check_count("rank", self.rank)), reg)
+        solvers: dict[str, Solver] = {"als": ALS(), "ccd": CCD()}
+        return Composition([term], Squared(), solvers[check_choice("solver", self.solver, tuple(solvers))])
+
+
+class SoftImpute(ComposedCompleter):
+    """Nuclear-norm completion (GIMC eq. 1), convex, kept as low rank plus sparse.
+
+    min over Z   1/2 sum_observed (z_ij - x_ij)^2 + reg ||Z||_*
+
+    Accelerated proximal gradient; each step is a thresholded singular value decomposition of
+    a low-rank plus a sparse matrix, so memory is O(cells + (n + m) rank).
+
+    Parameters
+    ----------
+    reg : float, default=1.0
+        Weight of the nuclear norm. The solution is zero from the largest singular value of
+        the (centred) zero-filled target on.
+    max_rank : int, optional
+        Keep at most this many singular values.
+    center : {"none", "mean", "biases"}, default="none"
+        Subtract nothing, the mean, or a :class:`BiasModel` first.
+    bias_reg : float, default=5.0
+        Ridge of the biases.
+    max_iter : int, default=200
+        Limit of steps.
+    tol : float, default=1e-6
+        Stop when a step lowers the objective by less than this share.
+    validation_fraction : float, optional
+        Share of the cells held out for early stopping; the best step is kept.
+    patience : int, default=5
+        Steps without improvement on held-out cells before stopping.
+    warm_start : bool, default=False
+        Start from the previous fit.
+    random_state : int or Generator, optional
+        Seed of the subspace iteration.
+    n_jobs : int, optional
+        Threads; None takes all cores. The result does not depend on it.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    row_factors_, col_factors_ : ndarray
+        Left and right singular vectors times the square roots of the singular values, with
+        offsets as extra coordinates.
+    rank_ : int
+        Rank of the solution.
+    history_ : list of dict
+        ``objective``, ``time_s`` and ``rank`` of each step.
+    n_iter_ : int
+        Steps done.
+    converged_ : bool
+        Whether the objective settled before ``max_iter``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unseen import SoftImpute
+    >>> X = np.outer([1.0, 2.0, 3.0], [1.0, 2.0, 4.0])
+    >>> X[2, 2] = np.nan
+    >>> model = SoftImpute(reg=0.01, max_iter=5000, tol=1e-12).fit(X)
+    >>> float(model.predict_entries([2], [2])[0].round(1))
+    11.9
+    """
+
+    def __init__(
+        self,
+        reg: float = 1.0,
+        *,
+        max_rank: int | None = None,
+        center: str = "none",
+        bias_reg: float = 5.0,
+        max_iter: int = 200,
+        tol: float = 1e-6,
+        validation_fraction: float | None = None,
+        patience: int = 5,
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.reg = reg
+        self.max_rank = max_rank
+        self.center = center
+        self.bias_reg = bias_reg
+        self.max_iter = max_iter
+        self.tol = tol
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: None = None, *, row_features: Any = None, col_features: Any = None) -> Self:
+        """Learn from the stored cells of ``X``.
+
+        Parameters
+        ----------
+        X : array with NaN, sparse matrix or Observations of shape (n_rows, n_cols)
+            Target.
+        y : None
+            Ignored; there for scikit-learn.
+        row_features, col_features : None
+            Not used by this model; refused if given.
+
+        Returns
+        -------
+        self
+        """
+        super().fit(X, row_features=row_features, col_features=col_features)
+        self.rank_ = self.widths_[0]
+        return self
+
+    def path(self, X: Any, regs: Sequence[float]) -> Iterator[SoftImpute]:
+        """Fit a path of decreasing ``reg``, each fit started from the one before.
+
+        Parameters
+        ----------
+        X : array with NaN, sparse matrix or Observations
+            Target.
+        regs : sequence of float
+            Weights; visited from large to small.
+
+        Yields
+        ------
+        SoftImpute
+            A fitted model for each weight.
+        """
+        cells = self._read_target(X)
+        model = clone(self).set_params(warm_start=True)
+        for reg in sorted(regs, reverse=True):
+            model.set_params(reg=reg).fit(cells)
+            fitted = clone(model)
+            fitted.__dict__.update({k: v for k, v in vars(model).items() if k.endswith("_")})
+            yield fitted
+
+    def _compose(self, has_row_features: bool, has_col_features: bool) -> Composition:
+        if has_row_features or has_col_features:
+            raise ParameterError(
+                "SoftImpute takes no row_features or col_features; use IMC for side information"
+            )
+        limit = None if self.max_rank is None else check_count("max_rank", self.max_rank)
+        reg = Nuclear(check_positive("reg", self.reg))
+        solver = LowRankProx(max_rank=limit)
+        return Composition([Term(Identity(), Identity(), Full(), reg)], Squared(), solver)

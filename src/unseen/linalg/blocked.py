@@ -1,0 +1,70 @@
+"""Dense products over fixed blocks of rows.
+
+A BLAS may add in another order when it gets another number of threads. Cutting the tall
+side into blocks of fixed size, multiplying each block on one BLAS thread and adding the
+results in order gives the same bits for any ``n_threads``, and the blocks run in parallel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import TypeVar
+
+import numpy as np
+
+from unseen.typing import Array, FloatArray
+
+__all__ = ["gram", "in_blocks", "inner", "matmul"]
+
+BLOCK_ROWS = 8192
+"""Rows of a block: large enough for BLAS to run at speed, small enough to stay in cache."""
+
+T = TypeVar("T")
+
+
+@lru_cache(maxsize=4)
+def _pool(n_threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(n_threads, thread_name_prefix="unseen")
+
+
+def in_blocks(task: Callable[[slice], T], n_rows: int, n_threads: int) -> Iterable[T]:
+    """Run ``task`` on consecutive slices of the rows; results come in order."""
+    slices = [slice(start, start + BLOCK_ROWS) for start in range(0, n_rows, BLOCK_ROWS)]
+    if n_threads <= 1 or len(slices) <= 1:
+        return map(task, slices)
+    return _pool(n_threads).map(task, slices)
+
+
+def gram(left: FloatArray, right: FloatArray | None = None, *, n_threads: int = 1) -> FloatArray:
+    """``left.T @ right`` (``right`` defaults to ``left``), accumulated in float64."""
+    other = left if right is None else right
+    total: Array = np.zeros((left.shape[1], other.shape[1]))
+    for part in in_blocks(lambda rows: left[rows].T @ other[rows], left.shape[0], n_threads):
+        total += part
+    return total
+
+
+def matmul(tall: FloatArray, small: FloatArray, *, n_threads: int = 1) -> FloatArray:
+    """``tall @ small`` by row blocks."""
+    out: Array = np.empty((tall.shape[0], small.shape[1]), dtype=np.result_type(tall, small))
+
+    def task(rows: slice) -> None:
+        np.matmul(tall[rows], small, out=out[rows])
+
+    for _ in in_blocks(task, tall.shape[0], n_threads):
+        pass
+    return out
+
+
+def inner(left: FloatArray, right: FloatArray) -> float:
+    """Sum of elementwise products in float64, without a temporary of the full size."""
+    if left.dtype == np.float64 and right.dtype == np.float64:
+        return float(np.vdot(left, right))
+    flat_left, flat_right = left.reshape(-1), right.reshape(-1)
+    step = 1 << 20
+    return sum(
+        float(np.dot(flat_left[i : i + step].astype(np.float64), flat_right[i : i + step].astype(np.float64)))
+        for i in range(0, flat_left.size, step)
+    )

@@ -1,0 +1,64 @@
+"""The feature map protocol."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import ClassVar, TypeAlias
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from unseen.linalg.designs import Design
+from unseen.typing import Array, Features
+
+__all__ = ["FeatureMap", "MapParams"]
+
+MapParams: TypeAlias = dict[str, Array]
+"""What a map draws or learns: projections, landmarks, column scales."""
+
+
+class FeatureMap(BaseEstimator):  # type: ignore[misc]
+    """Turns the features of entities into a design matrix.
+
+    A map has no state of its own: hyper-parameters live here, everything drawn or
+    learned lives in the ``params`` that :meth:`init` returns, so that one map object can
+    serve many fits and a saved model needs only arrays.
+
+    Attributes
+    ----------
+    inductive : bool
+        Whether the map can speak about an entity that was not there at training time.
+    needs_features : bool
+        Whether the side must come with features.
+    learned : tuple of str
+        Names of the params that a solver may move; their gradient comes from
+        :meth:`pullback`. Empty for a fixed map.
+    """
+
+    inductive: ClassVar[bool] = True
+    needs_features: ClassVar[bool] = True
+
+    @property
+    def learned(self) -> tuple[str, ...]:
+        """Names of the parameters that are learned with the model."""
+        return ()
+
+    @abstractmethod
+    def init(self, features: Features | None, n_entities: int, rng: np.random.Generator) -> MapParams:
+        """Draw or compute the parameters from the training features."""
+
+    @abstractmethod
+    def apply(
+        self, features: Features | None, n_entities: int, params: MapParams, n_threads: int = 1
+    ) -> Design:
+        """Design matrix of (training or new) entities."""
+
+    def pullback(
+        self, features: Features | None, params: MapParams, design: Design, grad: Array
+    ) -> MapParams:
+        """Gradient of the learned params, given the gradient with respect to the design."""
+        return {}
+
+    def feature_names(self, names: list[str] | None, width: int) -> list[str]:
+        """Name the columns of the design, given the names of the features."""
+        return list(names) if names is not None and len(names) == width else [f"x{i}" for i in range(width)]

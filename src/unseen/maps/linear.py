@@ -1,0 +1,107 @@
+"""Linear maps: no features, the features as they are, and with a constant column."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from unseen.linalg.designs import Design, IdentityDesign, as_design
+from unseen.maps.base import FeatureMap, MapParams
+from unseen.typing import Features
+
+__all__ = ["Given", "Identity", "WithOnes"]
+
+
+class Identity(FeatureMap):
+    """No features: every entity has coefficients of its own.
+
+    Nothing is known about an entity that was not in the training data, so terms with
+    this map drop out of predictions for new rows or columns.
+    """
+
+    inductive: ClassVar[bool] = False
+    needs_features: ClassVar[bool] = False
+
+    def init(self, features: Features | None, n_entities: int, rng: np.random.Generator) -> MapParams:
+        return {}
+
+    def apply(
+        self, features: Features | None, n_entities: int, params: MapParams, n_threads: int = 1
+    ) -> Design:
+        return IdentityDesign(n_entities)
+
+
+class Given(FeatureMap):
+    """The features as they are.
+
+    Parameters
+    ----------
+    standardize : bool, default=False
+        Scale columns to unit variance, and centre them if the features are dense.
+        Sparse features are only scaled: centring would fill them in. A constant column
+        stays as it is if it is dense and zero-variance columns are never divided by zero.
+    """
+
+    def __init__(self, standardize: bool = False) -> None:
+        self.standardize = standardize
+
+    def init(self, features: Features | None, n_entities: int, rng: np.random.Generator) -> MapParams:
+        if not self.standardize or features is None:
+            return {}
+        if sparse.issparse(features):
+            square = np.asarray(features.multiply(features).mean(axis=0), dtype=np.float64).ravel()
+            return {"scale": _inverse_scale(np.sqrt(square))}
+        mean = features.mean(axis=0, dtype=np.float64)
+        deviation = features.std(axis=0, dtype=np.float64)
+        # A column that varies only by rounding is a constant.
+        constant = deviation <= 1e-12 * np.maximum(np.abs(mean), 1.0)
+        mean = np.where(constant, 0.0, mean)
+        deviation = np.where(constant, 0.0, deviation)
+        return {"mean": mean, "scale": _inverse_scale(deviation)}
+
+    def apply(
+        self, features: Features | None, n_entities: int, params: MapParams, n_threads: int = 1
+    ) -> Design:
+        assert features is not None
+        return as_design(_standardized(features, params), n_threads)
+
+
+class WithOnes(Given):
+    """The features and a constant column, so that one-sided effects have a place.
+
+    With a constant column on both sides the bilinear form x' Z y holds a row-only linear
+    part, a column-only linear part and a constant beside the interactions.
+
+    Parameters
+    ----------
+    standardize : bool, default=False
+        As in :class:`Given`; the constant column is appended afterwards.
+    """
+
+    def apply(
+        self, features: Features | None, n_entities: int, params: MapParams, n_threads: int = 1
+    ) -> Design:
+        assert features is not None
+        scaled = _standardized(features, params)
+        ones = np.ones((n_entities, 1), dtype=scaled.dtype)
+        if sparse.issparse(scaled):
+            return as_design(sparse.csr_array(sparse.hstack([scaled, sparse.csr_array(ones)])), n_threads)
+        return as_design(np.hstack([scaled, ones]), n_threads)
+
+    def feature_names(self, names: list[str] | None, width: int) -> list[str]:
+        return [*super().feature_names(names, width - 1), "1"]
+
+
+def _inverse_scale(deviation: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+    return np.divide(1.0, deviation, out=np.ones_like(deviation), where=deviation > 0)
+
+
+def _standardized(features: Features, params: MapParams) -> Features:
+    if "scale" not in params:
+        return features
+    scale = params["scale"].astype(features.dtype, copy=False)
+    if sparse.issparse(features):
+        return sparse.csr_array(features @ sparse.diags_array(scale))
+    return (features - params["mean"].astype(features.dtype, copy=False)) * scale

@@ -1,0 +1,348 @@
+"""Observations, features, terms and loss as one objective.
+
+    F = sum_stored l(s, a) + background on blank cells + sum over terms of the penalty,
+    S = sum_t A_t Z_t B_t'
+
+:class:`Problem` evaluates F and its derivatives in the sparse-plus-Gram form; it does not
+know how F is minimised. :meth:`Problem.oracle` is the same objective written naively over
+all n x m cells, for tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from unseen import kernels
+from unseen.cores import Core, Full, LowRank
+from unseen.data import Observations
+from unseen.exceptions import InvalidDataError
+from unseen.linalg.blocked import matmul
+from unseen.linalg.designs import Design, IdentityDesign
+from unseen.linalg.score_gradient import ScoreGradient, background_value
+from unseen.linalg.svt import nuclear_norm_of_product
+from unseen.losses import Loss
+from unseen.maps import FeatureMap
+from unseen.regularisers import Nuclear, Regulariser, Separable
+from unseen.state import State, map_params
+from unseen.terms import Term
+from unseen.typing import Array, Features, FloatArray
+from unseen.validation import check_count
+
+__all__ = ["BoundTerm", "Pair", "Problem"]
+
+
+class Pair(NamedTuple):
+    """Factors of a score matrix ``left @ right.T``."""
+
+    left: FloatArray
+    right: FloatArray
+
+
+class BoundTerm(NamedTuple):
+    """A term with its defaults filled in and its place in the problem."""
+
+    index: int
+    row_map: FeatureMap
+    col_map: FeatureMap
+    core: Core
+    reg: Regulariser
+
+    def key(self, name: str) -> str:
+        """Name of one of the term's arrays in a state."""
+        return f"{self.index}.{name}"
+
+    @property
+    def free(self) -> bool:
+        """Whether neither side has features."""
+        return not (self.row_map.inductive or self.col_map.inductive)
+
+
+class Problem:
+    """A composition bound to data.
+
+    Parameters
+    ----------
+    observations : Observations
+        Stored cells of the target.
+    terms : sequence of Term
+        Summands of the score matrix.
+    loss : Loss
+        Meaning of stored and blank cells.
+    row_features, col_features : array or CSR, optional
+        Validated side features in the type of the target.
+    n_threads : int
+        Threads for all products; the result does not depend on it.
+    """
+
+    def __init__(
+        self,
+        observations: Observations,
+        terms: Sequence[Term],
+        loss: Loss,
+        *,
+        row_features: Features | None = None,
+        col_features: Features | None = None,
+        n_threads: int = 1,
+    ) -> None:
+        self.observations = observations
+        self.loss = loss
+        self.terms = [BoundTerm(index, *term.parts()) for index, term in enumerate(terms)]
+        self.features = {"row": row_features, "col": col_features}
+        self.n_threads = n_threads
+        self._fixed_designs: dict[tuple[int, str], Design] = {}
+        for term in self.terms:
+            for side, a_map in (("row", term.row_map), ("col", term.col_map)):
+                if a_map.needs_features and self.features[side] is None:
+                    raise InvalidDataError(
+                        f"{type(a_map).__name__} needs {side}_features, and none were given; "
+                        f"pass {side}_features=, or use Identity() on that side"
+                    )
+
+    # -- states ----------------------------------------------------------------------
+
+    def start(self, rng: np.random.Generator, *, factored_full: bool = False) -> State:
+        """Starting values: random factors on the scale of the targets, full cores zero.
+
+        With ``factored_full`` a full core between two identity maps starts as a product of
+        factors with no columns instead of a dense n x m matrix of zeros.
+        """
+        state: State = {}
+        for term in self.terms:
+            for side, a_map in (("row", term.row_map), ("col", term.col_map)):
+                n_entities = self.observations.shape[0 if side == "row" else 1]
+                for name, value in a_map.init(self.features[side], n_entities, rng).items():
+                    state[term.key(f"{side}_map.{name}")] = value
+            row, col = self.designs(term, state)
+            dtype = self.observations.dtype
+            if isinstance(term.core, LowRank):
+                rank = check_count("rank", term.core.rank)
+                state[term.key("row")] = self._random_factor(row, rank, rng)
+                state[term.key("col")] = self._random_factor(col, rank, rng)
+            elif factored_full and term.free:
+                state[term.key("row")] = np.zeros((row.shape[1], 0), dtype=dtype)
+                state[term.key("col")] = np.zeros((col.shape[1], 0), dtype=dtype)
+            else:
+                state[term.key("core")] = np.zeros((row.shape[1], col.shape[1]), dtype=dtype)
+        return state
+
+    def _random_factor(self, design: Design, rank: int, rng: np.random.Generator) -> FloatArray:
+        # Rows of both P and Q get length sqrt(size of the targets), so scores start at their scale.
+        factor = rng.standard_normal((design.shape[1], rank))
+        scores = self.loss.grad(np.zeros_like(self.observations.values), self.observations.values)
+        size = float(np.sqrt(np.mean(np.square(scores, dtype=np.float64)))) if scores.size else 1.0
+        product = factor if isinstance(design, IdentityDesign) else design.dot(factor)
+        length = np.sqrt(np.mean(np.square(product)) * rank) if product.size else 1.0
+        factor *= np.sqrt(min(max(size, 1e-3), 1e3)) / max(length, 1e-12)
+        return factor.astype(self.observations.dtype, copy=False)
+
+    def blocks(self, state: State) -> list[str]:
+        """Names of the arrays that a solver may move."""
+        keys = []
+        for term in self.terms:
+            keys += [term.key(name) for name in ("row", "col", "core") if term.key(name) in state]
+            for side, a_map in (("row", term.row_map), ("col", term.col_map)):
+                keys += [term.key(f"{side}_map.{name}") for name in a_map.learned]
+        return keys
+
+    # -- scores ----------------------------------------------------------------------
+
+    def designs(self, term: BoundTerm, state: State) -> tuple[Design, Design]:
+        """Design matrices of a term; those of fixed maps are computed once."""
+        return self._design(term, "row", state), self._design(term, "col", state)
+
+    def _design(self, term: BoundTerm, side: str, state: State) -> Design:
+        a_map = term.row_map if side == "row" else term.col_map
+        key = (term.index, side)
+        if key in self._fixed_designs:
+            return self._fixed_designs[key]
+        n_entities = self.observations.shape[0 if side == "row" else 1]
+        params = map_params(state, term.index, side)
+        design = a_map.apply(self.features[side], n_entities, params, self.n_threads)
+        if not a_map.learned:
+            self._fixed_designs[key] = design
+        return design
+
+    def pair(self, term: BoundTerm, state: State) -> Pair:
+        """Factors ``P, Q`` of one term's scores; a full core goes to its narrower side."""
+        row, col = self.designs(term, state)
+        if term.key("core") in state:
+            return core_pair(row, col, state[term.key("core")])
+        return Pair(row.dot(state[term.key("row")]), col.dot(state[term.key("col")]))
+
+    def stacked(self, state: State) -> Pair:
+        """Factors of the total score matrix."""
+        pairs = [self.pair(term, state) for term in self.terms]
+        if len(pairs) == 1:
+            return Pair(np.ascontiguousarray(pairs[0].left), np.ascontiguousarray(pairs[0].right))
+        return Pair(np.hstack([p.left for p in pairs]), np.hstack([p.right for p in pairs]))
+
+    def cell_scores(self, pair: Pair) -> FloatArray:
+        """Scores of the stored cells."""
+        pattern = self.observations
+        return kernels.sddmm(pattern.indptr, pattern.indices, *pair, n_threads=self.n_threads)
+
+    # -- objective -------------------------------------------------------------------
+
+    def value(self, state: State, pair: Pair | None = None) -> float:
+        """Objective F in float64."""
+        pair = self.stacked(state) if pair is None else pair
+        return self._data_value(pair, self.cell_scores(pair)) + self.penalty(state)
+
+    def _data_value(self, pair: Pair, scores: FloatArray) -> float:
+        weight, target = self.loss.blank()
+        background = background_value(*pair, scores, weight, target, self.n_threads)
+        return self.loss.value(scores, self.observations.values) + background
+
+    def data_value(self, state: State) -> float:
+        """Objective without the penalties."""
+        pair = self.stacked(state)
+        return self._data_value(pair, self.cell_scores(pair))
+
+    def penalty(self, state: State) -> float:
+        """Sum of the terms' penalties."""
+        total = 0.0
+        for term in self.terms:
+            rule = self.block_penalty(term, state)
+            if isinstance(rule, Nuclear) and term.key("core") not in state:
+                total += rule.reg * nuclear_norm_of_product(state[term.key("row")], state[term.key("col")])
+            elif term.key("core") in state:
+                total += rule.value(state[term.key("core")])
+            else:
+                total += rule.value(state[term.key("row")]) + rule.value(state[term.key("col")])
+        return total
+
+    def block_penalty(self, term: BoundTerm, state: State) -> Separable | Nuclear:
+        """Penalty that applies to each array of a term."""
+        if isinstance(term.core, Full):
+            return term.reg if isinstance(term.reg, Nuclear) else term.reg.factored()
+        return term.reg.factored()
+
+    def score_gradient(self, state: State) -> ScoreGradient:
+        """dF/dS of the data part at ``state``."""
+        pair = self.stacked(state)
+        cells = self._residual(self.cell_scores(pair))
+        return ScoreGradient(self.observations, cells, *pair, *self.loss.blank(), self.n_threads)
+
+    def _residual(self, scores: FloatArray) -> FloatArray:
+        weight, target = self.loss.blank()
+        cells = self.loss.grad(scores, self.observations.values)
+        return (
+            cells
+            if weight == 0.0
+            else cells - scores.dtype.type(weight) * (scores - scores.dtype.type(target))
+        )
+
+    def data_grad(self, state: State, keys: Iterable[str] | None = None) -> State:
+        """Gradient of the data part with respect to the named arrays (default: all blocks)."""
+        operator = self.score_gradient(state)
+        keys = self.blocks(state) if keys is None else keys
+        return {key: self.pull(key, operator, state) for key in keys}
+
+    def grad(self, state: State, keys: Iterable[str] | None = None) -> State:
+        """Gradient of F, where the penalties are smooth (ridge parts only otherwise)."""
+        out = self.data_grad(state, keys)
+        for key in out:
+            rule = self.block_penalty(self.terms[int(key.split(".")[0])], state)
+            if isinstance(rule, Separable) and "_map." not in key:
+                out[key] = out[key] + rule.grad(state[key])
+        return out
+
+    def push(self, key: str, direction: Array, state: State) -> Pair:
+        """Factors of the change of the scores when one array (not a map's) moves along ``direction``."""
+        term, name = self._locate(key)
+        row, col = self.designs(term, state)
+        if name == "core":
+            return core_pair(row, col, direction)
+        if name == "row":
+            return Pair(row.dot(direction), col.dot(state[term.key("col")]))
+        return Pair(row.dot(state[term.key("row")]), col.dot(direction))
+
+    def pull(self, key: str, operator: ScoreGradient, state: State) -> Array:
+        """Adjoint of :meth:`push`: from a derivative by the scores to one by the array ``key``."""
+        term, name = self._locate(key)
+        row, col = self.designs(term, state)
+        if name == "row":
+            return row.tdot(operator.dot(col.dot(state[term.key("col")])))
+        if name == "col":
+            return col.tdot(operator.tdot(row.dot(state[term.key("row")])))
+        if name == "core":
+            if row.shape[1] <= col.shape[1]:
+                return col.tdot(operator.tdot(row.toarray())).T
+            return row.tdot(operator.dot(col.toarray()))
+        return self._pull_map(term, name, operator, state)
+
+    def _pull_map(self, term: BoundTerm, name: str, operator: ScoreGradient, state: State) -> Array:
+        side, param = name.split("_map.")
+        row, col = self.designs(term, state)
+        core = state.get(term.key("core"))
+        if side == "row":
+            if core is None:
+                grad = matmul(operator.dot(col.dot(state[term.key("col")])), state[term.key("row")].T)
+            else:
+                grad = operator.dot(col.dot(core.T))
+            a_map, design = term.row_map, row
+        else:
+            if core is None:
+                grad = matmul(operator.tdot(row.dot(state[term.key("row")])), state[term.key("col")].T)
+            else:
+                grad = operator.tdot(row.dot(core))
+            a_map, design = term.col_map, col
+        params = map_params(state, term.index, side)
+        return a_map.pullback(self.features[side], params, design, grad)[param]
+
+    def curvature_product(self, key: str, direction: Array, state: State, curvature: Array | float) -> Array:
+        """Second derivative of a quadratic data part along one array, times ``direction``.
+
+        ``curvature`` is the weight of the stored cells less that of the background.
+        """
+        change = self.push(key, direction, state)
+        pair = Pair(np.ascontiguousarray(change.left), np.ascontiguousarray(change.right))
+        cells = curvature * self.cell_scores(pair)
+        weight, _ = self.loss.blank()
+        cells = cells.astype(pair.left.dtype, copy=False)
+        operator = ScoreGradient(self.observations, cells, *pair, weight, 0.0, self.n_threads)
+        return self.pull(key, operator, state)
+
+    def _locate(self, key: str) -> tuple[BoundTerm, str]:
+        index, name = key.split(".", 1)
+        return self.terms[int(index)], name
+
+    # -- naive form, for tests -------------------------------------------------------
+
+    def oracle(self, state: State) -> float:
+        """Objective by its definition over all n x m cells."""
+        n, m = self.observations.shape
+        scores = np.zeros((n, m))
+        penalty = 0.0
+        for term in self.terms:
+            row, col = (design.toarray().astype(np.float64) for design in self.designs(term, state))
+            if term.key("core") in state:
+                core = state[term.key("core")].astype(np.float64)
+            else:
+                core = state[term.key("row")].astype(np.float64) @ state[term.key("col")].T.astype(np.float64)
+            scores += row @ core @ col.T
+            rule = self.block_penalty(term, state)
+            if isinstance(term.core, Full):
+                penalty += rule.value(core)
+            else:
+                penalty += sum(rule.value(state[term.key(side)]) for side in ("row", "col"))
+        stored = np.zeros((n, m), dtype=bool)
+        stored[self.observations.rows, self.observations.indices] = True
+        weight, target = self.loss.blank()
+        blank = scores[~stored] - target
+        on_cells = scores[self.observations.rows, self.observations.indices]
+        data = self.loss.value(on_cells, self.observations.values) + 0.5 * weight * float(blank @ blank)
+        return data + penalty
+
+
+def core_pair(row: Design, col: Design, core: FloatArray) -> Pair:
+    """Factors of ``A Z B'`` with the core on its narrower side.
+
+    The other side is just as correct, but as wide as the target where one map is the identity.
+    """
+    if row.shape[1] <= col.shape[1]:
+        return Pair(row.toarray().astype(core.dtype, copy=False), col.dot(np.ascontiguousarray(core.T)))
+    return Pair(row.dot(core), col.toarray().astype(core.dtype, copy=False))

@@ -1,0 +1,169 @@
+"""What a solver is, and who watches it."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from tqdm.auto import tqdm
+
+from unseen.exceptions import ConvergenceWarning, DivergedError, UnsupportedComposition
+from unseen.losses import Quadratic
+from unseen.problem import Problem
+from unseen.state import State, copy_state
+
+__all__ = ["Monitor", "Solver", "Sweep", "quadratic_loss"]
+
+
+class Sweep(NamedTuple):
+    """What a solver reports after one sweep."""
+
+    state: State
+    objective: float
+    facts: dict[str, Any]
+
+
+class Monitor:
+    """Progress bar, history, stopping rule and early stopping, apart from every solver.
+
+    Parameters
+    ----------
+    max_iter : int
+        Limit of sweeps.
+    tol : float
+        Stop when a sweep lowers the objective by less than this share.
+    verbose : int
+        1 shows a progress bar.
+    label : str
+        Text before the bar.
+    validate : callable, optional
+        Error of a state on held-out cells; lower is better.
+    patience : int
+        Sweeps without a better validation error before stopping.
+    """
+
+    def __init__(
+        self,
+        max_iter: int,
+        tol: float,
+        *,
+        verbose: int = 0,
+        label: str = "fit",
+        validate: Callable[[State], float] | None = None,
+        patience: int = 5,
+    ) -> None:
+        self.max_iter = max_iter
+        self.tol = tol
+        self.history: list[dict[str, Any]] = []
+        self.converged = False
+        self.best_state: State | None = None
+        self._validate = validate
+        self._patience = patience
+        self._best_error = np.inf
+        self._since_best = 0
+        self._last = np.inf
+        self._clock = time.perf_counter()
+        self._bar = tqdm(total=max_iter, desc=label, disable=not verbose, leave=False)
+
+    def start(self, objective: float) -> None:
+        """Take the objective of the starting point, against which the first sweep is judged."""
+        self._check(objective)
+        self._last = objective
+
+    def record(self, sweep: Sweep) -> bool:
+        """Note one sweep; True when the solver should stop."""
+        objective = float(sweep.objective)
+        self._check(objective)
+        entry = {"objective": objective, "time_s": time.perf_counter() - self._clock, **sweep.facts}
+        stop = self._early_stop(sweep.state, entry)
+        self.history.append(entry)
+        self._bar.update(1)
+        self._bar.set_postfix_str(f"objective {objective:.6g}", refresh=False)
+        if np.isfinite(self._last) and self._last - objective <= self.tol * abs(self._last):
+            self.converged = True
+        self._last = objective
+        return stop or self.converged or len(self.history) >= self.max_iter
+
+    def _early_stop(self, state: State, entry: dict[str, Any]) -> bool:
+        if self._validate is None:
+            return False
+        error = self._validate(state)
+        entry["validation"] = error
+        if error < self._best_error:
+            self._best_error, self._since_best = error, 0
+            self.best_state = copy_state(state)
+        else:
+            self._since_best += 1
+        if self._since_best >= self._patience:
+            self.converged = True
+        return self._since_best >= self._patience
+
+    def _check(self, objective: float) -> None:
+        if not np.isfinite(objective):
+            self._bar.close()
+            raise DivergedError(
+                f"the objective became {objective} in sweep {len(self.history) + 1}; "
+                "try a larger reg, a smaller rank, or rescale the values and features"
+            )
+
+    def close(self, *, warn: bool = True) -> None:
+        """End the progress bar; warn if the limit of sweeps came first."""
+        self._bar.close()
+        if warn and not self.converged and self._validate is None:
+            warnings.warn(
+                f"stopped at max_iter={self.max_iter} before the objective settled to tol={self.tol:g}; "
+                "raise max_iter, or tol if this is accurate enough",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+
+
+class Solver(BaseEstimator):  # type: ignore[misc]
+    """Minimises a problem, sweep by sweep.
+
+    Parameters
+    ----------
+    max_iter : int, default=50
+        Limit of sweeps.
+    tol : float, default=1e-5
+        Stop when a sweep lowers the objective by less than this share.
+    """
+
+    factored_full: ClassVar[bool] = False
+    """Whether a full core between identity maps is kept as a product of factors."""
+
+    def __init__(self, max_iter: int = 50, tol: float = 1e-5) -> None:
+        self.max_iter = max_iter
+        self.tol = tol
+
+    @abstractmethod
+    def refuses(self, problem: Problem) -> str | None:
+        """A sentence that says why this composition cannot be solved here, or None."""
+
+    @abstractmethod
+    def sweeps(self, problem: Problem, state: State, rng: np.random.Generator) -> Iterator[Sweep]:
+        """Yield the state after each sweep, for ever; never changes the given arrays."""
+
+    def solve(self, problem: Problem, state: State, rng: np.random.Generator, monitor: Monitor) -> State:
+        """Run sweeps until the monitor says stop; returns the last (or best validated) state."""
+        reason = self.refuses(problem)
+        if reason is not None:
+            raise UnsupportedComposition(f"{type(self).__name__} cannot solve this composition: {reason}")
+        monitor.start(problem.value(state))
+        for sweep in self.sweeps(problem, state, rng):
+            state = sweep.state
+            if monitor.record(sweep):
+                break
+        monitor.close()
+        return state if monitor.best_state is None else monitor.best_state
+
+
+def quadratic_loss(problem: Problem) -> Quadratic:
+    """The loss of a problem that was not refused for its loss."""
+    assert isinstance(problem.loss, Quadratic)
+    return problem.loss

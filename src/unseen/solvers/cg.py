@@ -1,0 +1,95 @@
+"""Alternating conjugate gradients: one array at a time, any fixed maps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from unseen.linalg.blocked import inner
+from unseen.losses import Quadratic
+from unseen.problem import Problem
+from unseen.regularisers import Nuclear, Separable
+from unseen.solvers.base import Solver, Sweep, quadratic_loss
+from unseen.solvers.rules import why_full_core_too_large
+from unseen.state import State
+from unseen.typing import Array
+
+__all__ = ["AlternatingCG"]
+
+
+class AlternatingCG(Solver):
+    """Solves for one factor (or full core) at a time by conjugate gradients.
+
+    With the other arrays fixed the objective is a quadratic in each of them; the system is
+    never formed. Warm-started steps of conjugate gradients only go down, so the objective
+    never rises.
+
+    Parameters
+    ----------
+    max_iter : int, default=50
+        Limit of sweeps over all arrays.
+    tol : float, default=1e-5
+        Stop when a sweep lowers the objective by less than this share.
+    cg_steps : int, default=20
+        Limit of steps for each array.
+    cg_tol : float, default=1e-3
+        Stop the steps when the residual has fallen to this share of its start.
+    """
+
+    def __init__(
+        self, max_iter: int = 50, tol: float = 1e-5, cg_steps: int = 20, cg_tol: float = 1e-3
+    ) -> None:
+        super().__init__(max_iter, tol)
+        self.cg_steps = cg_steps
+        self.cg_tol = cg_tol
+
+    def refuses(self, problem: Problem) -> str | None:
+        if not isinstance(problem.loss, Quadratic):
+            return "the loss is not quadratic; use LBFGS"
+        for term in problem.terms:
+            if term.row_map.learned or term.col_map.learned:
+                return "a map is to be learned; use LBFGS"
+            rule = problem.block_penalty(term, {})
+            if isinstance(rule, Nuclear):
+                return "the nuclear norm of a Full core is not smooth; use ProxGradient, or a LowRank core"
+            if not rule.smooth:
+                return (
+                    "an L1 penalty or bounds need proximal steps; use ProxGradient (or CCD without features)"
+                )
+        return why_full_core_too_large(problem)
+
+    def sweeps(self, problem: Problem, state: State, rng: np.random.Generator) -> Iterator[Sweep]:
+        curvature, _ = quadratic_loss(problem).normal_terms(problem.observations.values)
+        # Columns before rows, as in ALS.
+        keys = sorted(problem.blocks(state), key=lambda key: (key.split(".")[0], key.endswith("row")))
+        while True:
+            steps = 0
+            for key in keys:
+                rule = problem.block_penalty(problem.terms[int(key.split(".")[0])], state)
+                assert isinstance(rule, Separable)
+                state, taken = self._solve_block(problem, state, key, curvature, rule.ridge)
+                steps += taken
+            yield Sweep(state, problem.value(state), {"cg_steps": steps})
+
+    def _solve_block(
+        self, problem: Problem, state: State, key: str, curvature: float | Array, ridge: float
+    ) -> tuple[State, int]:
+        residual = -problem.grad(state, [key])[key]
+        step = np.zeros_like(residual)
+        direction = residual
+        size = start = inner(residual, residual)
+        taken = 0
+        while taken < self.cg_steps and size > self.cg_tol**2 * start and size > 0.0:
+            product = problem.curvature_product(key, direction, state, curvature)
+            product = product + product.dtype.type(ridge) * direction
+            bend = inner(direction, product)
+            if bend <= 0.0:  # flat to rounding: nothing more to gain
+                break
+            length = step.dtype.type(size / bend)
+            step = step + length * direction
+            residual = residual - length * product
+            last, size = size, inner(residual, residual)
+            direction = residual + step.dtype.type(size / last) * direction
+            taken += 1
+        return {**state, key: state[key] + step}, taken

@@ -1,0 +1,92 @@
+"""L-BFGS on all arrays together: the solver for whatever is smooth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from scipy.optimize import minimize
+
+from unseen.exceptions import UnsupportedComposition
+from unseen.problem import Problem
+from unseen.regularisers import Nuclear
+from unseen.solvers.base import Monitor, Solver, Sweep
+from unseen.solvers.rules import why_full_core_too_large
+from unseen.state import State, pack, unpack
+from unseen.typing import FloatArray
+
+__all__ = ["LBFGS"]
+
+
+class LBFGS(Solver):
+    """Limited-memory quasi-Newton steps on all arrays, learned maps included.
+
+    Any pointwise loss, any number of terms, bounds on the entries. Arrays are held in
+    float64 while it runs.
+
+    Parameters
+    ----------
+    max_iter : int, default=200
+        Limit of steps.
+    tol : float, default=1e-6
+        Stop when a step lowers the objective by less than this share.
+    """
+
+    def __init__(self, max_iter: int = 200, tol: float = 1e-6) -> None:
+        super().__init__(max_iter, tol)
+
+    def refuses(self, problem: Problem) -> str | None:
+        for term in problem.terms:
+            rule = problem.block_penalty(term, {})
+            if isinstance(rule, Nuclear):
+                return "the nuclear norm of a Full core is not smooth; use ProxGradient, or a LowRank core"
+            if rule.l1:
+                return "an L1 penalty is not smooth; use ProxGradient (or CCD without features)"
+        return why_full_core_too_large(problem)
+
+    def solve(self, problem: Problem, state: State, rng: np.random.Generator, monitor: Monitor) -> State:
+        reason = self.refuses(problem)
+        if reason is not None:
+            raise UnsupportedComposition(f"{type(self).__name__} cannot solve this composition: {reason}")
+        keys = problem.blocks(state)
+        limits = self._bounds(problem, state, keys)
+        start = np.clip(pack(state, keys), *limits) if limits is not None else pack(state, keys)
+
+        def value_and_grad(vector: FloatArray) -> tuple[float, FloatArray]:
+            trial = unpack(vector, state, keys)
+            return problem.value(trial), pack(problem.grad(trial), keys)
+
+        def after_step(intermediate_result) -> None:  # type: ignore[no-untyped-def]
+            reached = unpack(intermediate_result.x, state, keys)
+            if monitor.record(Sweep(reached, float(intermediate_result.fun), {})):
+                raise StopIteration
+
+        monitor.start(problem.value(unpack(start, state, keys)))
+        result = minimize(
+            value_and_grad,
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=None if limits is None else np.column_stack(limits),
+            callback=after_step,
+            options={"maxiter": monitor.max_iter, "ftol": 0.0, "gtol": 0.0, "maxfun": 20 * monitor.max_iter},
+        )
+        # Stopping because no step leads down any more is convergence too.
+        monitor.converged = monitor.converged or len(monitor.history) < monitor.max_iter
+        monitor.close()
+        return unpack(result.x, state, keys) if monitor.best_state is None else monitor.best_state
+
+    def sweeps(self, problem: Problem, state: State, rng: np.random.Generator) -> Iterator[Sweep]:
+        raise UnsupportedComposition("LBFGS runs as a whole; call solve")
+
+    def _bounds(
+        self, problem: Problem, state: State, keys: list[str]
+    ) -> tuple[FloatArray, FloatArray] | None:
+        lower, upper = [], []
+        for key in keys:
+            rule = problem.block_penalty(problem.terms[int(key.split(".")[0])], state)
+            free = isinstance(rule, Nuclear) or "_map." in key
+            lower.append(np.full(state[key].size, -np.inf if free else rule.lower))
+            upper.append(np.full(state[key].size, np.inf if free else rule.upper))
+        low, high = np.concatenate(lower), np.concatenate(upper)
+        return None if np.isinf(low).all() and np.isinf(high).all() else (low, high)

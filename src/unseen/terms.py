@@ -1,0 +1,52 @@
+"""A term: row map x core x column map, with a regulariser on the core."""
+
+from __future__ import annotations
+
+from sklearn.base import BaseEstimator
+
+from unseen.cores import Core, LowRank
+from unseen.maps import FeatureMap, Identity
+from unseen.regularisers import Regulariser, Ridge
+
+__all__ = ["Term"]
+
+
+class Term(BaseEstimator):  # type: ignore[misc]
+    """One summand ``A Z B'`` of the score matrix.
+
+    Parameters
+    ----------
+    row_map, col_map : FeatureMap, optional
+        Maps that make the designs A and B; no features (:class:`Identity`) by default.
+    core : Core, optional
+        ``LowRank(k)`` (default) or ``Full()``.
+    reg : Regulariser, optional
+        Penalty on the core; ``Ridge(1.0)`` by default.
+
+    Examples
+    --------
+    >>> from unseen import Term, Given, LowRank, Nuclear
+    >>> Term(Given(), Given(), LowRank(5), Nuclear(0.1))
+    Term(col_map=Given(), core=LowRank(rank=5), reg=Nuclear(reg=0.1), row_map=Given())
+    """
+
+    def __init__(
+        self,
+        row_map: FeatureMap | None = None,
+        col_map: FeatureMap | None = None,
+        core: Core | None = None,
+        reg: Regulariser | None = None,
+    ) -> None:
+        self.row_map = row_map
+        self.col_map = col_map
+        self.core = core
+        self.reg = reg
+
+    def parts(self) -> tuple[FeatureMap, FeatureMap, Core, Regulariser]:
+        """The four parts with defaults filled in."""
+        return (
+            Identity() if self.row_map is None else self.row_map,
+            Identity() if self.col_map is None else self.col_map,
+            LowRank() if self.core is None else self.core,
+            Ridge() if self.reg is None else self.reg,
+        )
