@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import math
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy import sparse
@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator
 
 from unseen.data import Vocabulary
 from unseen.exceptions import ModelFileError
-from unseen.typing import Array
+from unseen.typing import CSR, Array
 
 __all__ = ["decode", "encode"]
 
@@ -54,7 +54,7 @@ def encode(value: Any, arrays: dict[str, Array], depth: int = 0) -> Any:
     if isinstance(value, Vocabulary):
         return {"$vocabulary": _encode_array(value.values, arrays)}
     if sparse.issparse(value):
-        csr = sparse.csr_array(value)
+        csr: CSR = sparse.csr_array(cast(Any, value))
         parts = [_encode_array(part, arrays) for part in (csr.data, csr.indices, csr.indptr)]
         return {"$csr": {"shape": list(csr.shape), "parts": parts}}
     if is_dataclass(value) and not isinstance(value, type):
@@ -80,7 +80,7 @@ def decode(value: Any, arrays: dict[str, Array], custom: dict[str, type], depth:
     if not isinstance(value, dict):
         return value
     marker = next(iter(value), "")
-    content = value.get(marker)
+    content: Any = value.get(marker)
     if marker == "$float":
         return float(content)
     if marker in ("$array", "$text"):

@@ -24,6 +24,7 @@ from safetensors.numpy import load_file, save_file
 
 from unseen.encoding import decode, encode
 from unseen.exceptions import ModelFileError
+from unseen.typing import Array
 
 __all__ = ["load", "save"]
 
@@ -53,7 +54,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
             f"cannot save to {str(directory)!r}: the directory holds other files and no model; "
             "choose a new or empty directory"
         )
-    arrays: dict[str, np.ndarray] = {}  # type: ignore[type-arg]
+    arrays: dict[str, Array] = {}
     content = encode(model, arrays)
     directory.mkdir(parents=True, exist_ok=True)
     arrays_name = f"arrays-{secrets.token_hex(8)}.safetensors"
@@ -147,7 +148,8 @@ def _read_manifest(directory: Path) -> dict[str, Any]:
         raise ModelFileError(f"{path} does not describe an unseen model")
     if manifest.get("format_version") != FORMAT_VERSION:
         raise ModelFileError(
-            f"{path} has format version {manifest.get('format_version')!r}; this release reads {FORMAT_VERSION}"
+            f"{path} has format version {manifest.get('format_version')!r}; "
+            f"this release reads {FORMAT_VERSION}"
         )
     return manifest
 

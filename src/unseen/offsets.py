@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unseen.data import Observations
-from unseen.typing import FloatArray, IndexArray
+from unseen.typing import Array, FloatArray, IndexArray
 
 __all__ = ["Offsets", "bias_sweeps", "fit_offsets", "row_biases"]
 
@@ -61,10 +61,8 @@ def fit_offsets(
         return Offsets()
     if center == "mean":
         return Offsets(mean=float(cells.values.mean(dtype=np.float64)))
-    for sweep, (offsets, _) in enumerate(bias_sweeps(cells, *reg)):
-        if sweep + 1 >= n_sweeps:
-            break
-    return offsets
+    sweeps = bias_sweeps(cells, *reg)
+    return [next(sweeps)[0] for _ in range(n_sweeps)][-1]
 
 
 def bias_sweeps(cells: Observations, reg_row: float, reg_col: float) -> Iterator[tuple[Offsets, float]]:
@@ -75,7 +73,8 @@ def bias_sweeps(cells: Observations, reg_row: float, reg_col: float) -> Iterator
     n, m = cells.shape
     mean = float(cells.values.mean(dtype=np.float64))
     deviation = cells.values - mean
-    row, col = np.zeros(n), np.zeros(m)
+    row: FloatArray = np.zeros(n)
+    col: FloatArray = np.zeros(m)
     row_size = np.bincount(cells.rows, minlength=n) + reg_row
     col_size = np.bincount(cells.indices, minlength=m) + reg_col
     while True:
@@ -98,6 +97,6 @@ def row_biases(cells: Observations, offsets: Offsets) -> FloatArray | None:
     return _ratio(np.bincount(cells.rows, deviation, minlength=n), size)
 
 
-def _ratio(sums: FloatArray, sizes: FloatArray) -> FloatArray:
+def _ratio(sums: Array, sizes: Array) -> FloatArray:
     """Rows without cells and without a penalty have bias zero."""
     return np.divide(sums, sizes, out=np.zeros_like(sums), where=sizes > 0)

@@ -44,7 +44,7 @@ class Pair(NamedTuple):
 class BoundTerm(NamedTuple):
     """A term with its defaults filled in and its place in the problem."""
 
-    index: int
+    place: int
     row_map: FeatureMap
     col_map: FeatureMap
     core: Core
@@ -52,7 +52,7 @@ class BoundTerm(NamedTuple):
 
     def key(self, name: str) -> str:
         """Name of one of the term's arrays in a state."""
-        return f"{self.index}.{name}"
+        return f"{self.place}.{name}"
 
     @property
     def free(self) -> bool:
@@ -89,7 +89,7 @@ class Problem:
     ) -> None:
         self.observations = observations
         self.loss = loss
-        self.terms = [BoundTerm(index, *term.parts()) for index, term in enumerate(terms)]
+        self.terms = [BoundTerm(place, *term.parts()) for place, term in enumerate(terms)]
         self.features = {"row": row_features, "col": col_features}
         self.n_threads = n_threads
         self._fixed_designs: dict[tuple[int, str], Design] = {}
@@ -138,6 +138,17 @@ class Problem:
         factor *= np.sqrt(min(max(size, 1e-3), 1e3)) / max(length, 1e-12)
         return factor.astype(self.observations.dtype, copy=False)
 
+    def feasible(self, state: State) -> State:
+        """The state with every array brought inside its bounds."""
+        out = dict(state)
+        for key in self.blocks(state):
+            rule = self.block_penalty(self.locate(key)[0])
+            if isinstance(rule, Separable) and rule.bounded and "_map." not in key:
+                # Half of a random start would sit at a lower bound of zero: mirror it first.
+                inside = np.abs(state[key]) if rule.lower >= 0 else state[key]
+                out[key] = np.clip(inside, rule.lower, rule.upper)
+        return out
+
     def blocks(self, state: State) -> list[str]:
         """Names of the arrays that a solver may move."""
         keys = []
@@ -155,11 +166,11 @@ class Problem:
 
     def _design(self, term: BoundTerm, side: str, state: State) -> Design:
         a_map = term.row_map if side == "row" else term.col_map
-        key = (term.index, side)
+        key = (term.place, side)
         if key in self._fixed_designs:
             return self._fixed_designs[key]
         n_entities = self.observations.shape[0 if side == "row" else 1]
-        params = map_params(state, term.index, side)
+        params = map_params(state, term.place, side)
         design = a_map.apply(self.features[side], n_entities, params, self.n_threads)
         if not a_map.learned:
             self._fixed_designs[key] = design
@@ -189,9 +200,10 @@ class Problem:
     def value(self, state: State, pair: Pair | None = None) -> float:
         """Objective F in float64."""
         pair = self.stacked(state) if pair is None else pair
-        return self._data_value(pair, self.cell_scores(pair)) + self.penalty(state)
+        return self.data_value_at(pair, self.cell_scores(pair)) + self.penalty(state)
 
-    def _data_value(self, pair: Pair, scores: FloatArray) -> float:
+    def data_value_at(self, pair: Pair, scores: FloatArray) -> float:
+        """Objective without the penalties, for factors and cell scores that are at hand."""
         weight, target = self.loss.blank()
         background = background_value(*pair, scores, weight, target, self.n_threads)
         return self.loss.value(scores, self.observations.values) + background
@@ -199,13 +211,13 @@ class Problem:
     def data_value(self, state: State) -> float:
         """Objective without the penalties."""
         pair = self.stacked(state)
-        return self._data_value(pair, self.cell_scores(pair))
+        return self.data_value_at(pair, self.cell_scores(pair))
 
     def penalty(self, state: State) -> float:
         """Sum of the terms' penalties."""
         total = 0.0
         for term in self.terms:
-            rule = self.block_penalty(term, state)
+            rule = self.block_penalty(term)
             if isinstance(rule, Nuclear) and term.key("core") not in state:
                 total += rule.reg * nuclear_norm_of_product(state[term.key("row")], state[term.key("col")])
             elif term.key("core") in state:
@@ -214,7 +226,7 @@ class Problem:
                 total += rule.value(state[term.key("row")]) + rule.value(state[term.key("col")])
         return total
 
-    def block_penalty(self, term: BoundTerm, state: State) -> Separable | Nuclear:
+    def block_penalty(self, term: BoundTerm) -> Separable | Nuclear:
         """Penalty that applies to each array of a term."""
         if isinstance(term.core, Full):
             return term.reg if isinstance(term.reg, Nuclear) else term.reg.factored()
@@ -245,14 +257,14 @@ class Problem:
         """Gradient of F, where the penalties are smooth (ridge parts only otherwise)."""
         out = self.data_grad(state, keys)
         for key in out:
-            rule = self.block_penalty(self.terms[int(key.split(".")[0])], state)
+            rule = self.block_penalty(self.locate(key)[0])
             if isinstance(rule, Separable) and "_map." not in key:
                 out[key] = out[key] + rule.grad(state[key])
         return out
 
     def push(self, key: str, direction: Array, state: State) -> Pair:
         """Factors of the change of the scores when one array (not a map's) moves along ``direction``."""
-        term, name = self._locate(key)
+        term, name = self.locate(key)
         row, col = self.designs(term, state)
         if name == "core":
             return core_pair(row, col, direction)
@@ -262,7 +274,7 @@ class Problem:
 
     def pull(self, key: str, operator: ScoreGradient, state: State) -> Array:
         """Adjoint of :meth:`push`: from a derivative by the scores to one by the array ``key``."""
-        term, name = self._locate(key)
+        term, name = self.locate(key)
         row, col = self.designs(term, state)
         if name == "row":
             return row.tdot(operator.dot(col.dot(state[term.key("col")])))
@@ -290,7 +302,7 @@ class Problem:
             else:
                 grad = operator.tdot(row.dot(core))
             a_map, design = term.col_map, col
-        params = map_params(state, term.index, side)
+        params = map_params(state, term.place, side)
         return a_map.pullback(self.features[side], params, design, grad)[param]
 
     def curvature_product(self, key: str, direction: Array, state: State, curvature: Array | float) -> Array:
@@ -306,7 +318,8 @@ class Problem:
         operator = ScoreGradient(self.observations, cells, *pair, weight, 0.0, self.n_threads)
         return self.pull(key, operator, state)
 
-    def _locate(self, key: str) -> tuple[BoundTerm, str]:
+    def locate(self, key: str) -> tuple[BoundTerm, str]:
+        """The term that an array belongs to, and its name there."""
         index, name = key.split(".", 1)
         return self.terms[int(index)], name
 
@@ -324,7 +337,7 @@ class Problem:
             else:
                 core = state[term.key("row")].astype(np.float64) @ state[term.key("col")].T.astype(np.float64)
             scores += row @ core @ col.T
-            rule = self.block_penalty(term, state)
+            rule = self.block_penalty(term)
             if isinstance(term.core, Full):
                 penalty += rule.value(core)
             else:

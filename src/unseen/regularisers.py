@@ -117,7 +117,8 @@ class Nuclear(Regulariser):
     def prox(self, z: FloatArray, step: float) -> FloatArray:
         """Soft thresholding of the singular values."""
         u, s, vt = np.linalg.svd(z, full_matrices=False)
-        return (u * np.maximum(s - s.dtype.type(step * self.reg), 0)) @ vt
+        shrunk: FloatArray = (u * np.maximum(s - s.dtype.type(step * self.reg), 0)) @ vt
+        return shrunk
 
 
 class L1(Regulariser):

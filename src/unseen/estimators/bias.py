@@ -102,7 +102,9 @@ class BiasModel(Completer):
             verbose=self.verbose,
             label=type(self).__name__,
         )
-        for offsets, objective in bias_sweeps(cells, reg_row, reg_col):
+        sweeps = bias_sweeps(cells, reg_row, reg_col)
+        while True:
+            offsets, objective = next(sweeps)
             if monitor.record(Sweep({}, objective, {})):
                 break
         monitor.close()

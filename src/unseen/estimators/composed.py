@@ -24,7 +24,7 @@ from unseen.solvers import Monitor, ProxGradient, Solver, choose_solver
 from unseen.solvers.als import solve_side
 from unseen.state import State, map_params
 from unseen.terms import Term
-from unseen.typing import Features, FloatArray
+from unseen.typing import BoolArray, Features, FloatArray
 from unseen.validation import (
     check_choice,
     check_count,
@@ -163,7 +163,7 @@ class ComposedCompleter(Completer):
         if self.validation_fraction is None:
             return cells, None
         share = check_fraction("validation_fraction", self.validation_fraction)
-        count = int(round(share * cells.nnz))
+        count = round(share * cells.nnz)
         if count == 0 or count == cells.nnz:
             raise InvalidDataError(
                 f"validation_fraction={share} of {cells.nnz} cells leaves none for "
@@ -295,7 +295,7 @@ class ComposedCompleter(Completer):
             if weight:
                 offset = -weight * matmul(known, right.T @ other)
         rules = [term.parts()[3].factored() for term in self.terms_]
-        rule = rules[int(np.argmax([width and part.any() for width, part in self._per_term(free)]))]
+        rule = rules[int(np.argmax([bool(part.any()) for part in self._per_term(free)]))]
         out = np.zeros((cells.shape[0], other.shape[1]), dtype=other.dtype)
         if rule.smooth:
             solve_side(
@@ -320,16 +320,16 @@ class ComposedCompleter(Completer):
         problem = Problem(cells, self.terms_, self.loss_, n_threads=self._n_threads())
         state = {"0.row": np.zeros((cells.shape[0], other.shape[1]), dtype=other.dtype), "0.col": other}
         solver = ProxGradient()
-        state = solver._feasible(problem, state)
+        state = problem.feasible(state)
         step, value = 1.0, problem.value(state)
         for _ in range(500):
-            state, step = solver._step(problem, state, "0.row", step)
+            state, step = solver.step(problem, state, "0.row", step)
             last, value = value, problem.value(state)
             if last - value <= 1e-9 * abs(last):
                 break
         return state["0.row"]
 
-    def _free_coordinates(self) -> np.ndarray:  # type: ignore[type-arg]
+    def _free_coordinates(self) -> BoolArray:
         """Coordinates that a new row's cells decide: those without features, or all if there are none."""
         free = np.zeros(sum(self.widths_), dtype=bool)
         start = 0
@@ -339,9 +339,8 @@ class ComposedCompleter(Completer):
             start += width
         return free if free.any() else ~free
 
-    def _per_term(self, flags: np.ndarray) -> list[tuple[int, np.ndarray]]:  # type: ignore[type-arg]
-        ends = np.cumsum(self.widths_)
-        return [(w, flags[end - w : end]) for w, end in zip(self.widths_, ends, strict=True)]
+    def _per_term(self, flags: BoolArray) -> list[BoolArray]:
+        return np.split(flags, np.cumsum(self.widths_)[:-1])
 
 
 class _Width(Design):

@@ -1,1 +1,1 @@
-
+"""Products and decompositions that never form an n x m array."""

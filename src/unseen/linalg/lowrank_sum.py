@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +34,7 @@ class LowRankPlusSparse:
         return self.pattern.shape
 
     @property
-    def dtype(self) -> np.dtype[np.floating]:  # type: ignore[type-arg]
+    def dtype(self) -> np.dtype[Any]:
         """Type of the entries."""
         return self.cells.dtype
 

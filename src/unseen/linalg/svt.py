@@ -174,6 +174,6 @@ def nuclear_norm_of_product(left: FloatArray, right: FloatArray) -> float:
     """``||left @ right.T||_*`` from two thin QR factorisations."""
     if left.shape[1] == 0:
         return 0.0
-    r_left = np.linalg.qr(left.astype(np.float64, copy=False), mode="r")
-    r_right = np.linalg.qr(right.astype(np.float64, copy=False), mode="r")
+    _, r_left = np.linalg.qr(left.astype(np.float64, copy=False))
+    _, r_right = np.linalg.qr(right.astype(np.float64, copy=False))
     return float(np.linalg.svd(r_left @ r_right.T, compute_uv=False).sum())

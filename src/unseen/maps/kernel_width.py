@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import numpy as np
 from scipy import sparse
 
-from unseen.typing import Features, FloatArray
+from unseen.typing import Features, FloatArray, IndexArray
 from unseen.validation import check_positive
 
-__all__ = ["gaussian_block", "resolve_gamma", "squared_distances"]
+__all__ = ["dense_rows", "gaussian_block", "resolve_gamma", "squared_distances"]
 
 
 def squared_distances(left: Features, right: FloatArray) -> FloatArray:
@@ -31,6 +33,12 @@ def gaussian_block(left: Features, right: FloatArray, gamma: float) -> FloatArra
     return np.exp(block, out=block)
 
 
+def dense_rows(features: Features, picked: IndexArray) -> FloatArray:
+    """A few rows of dense or sparse features as a dense array."""
+    rows = cast(Any, features[picked])
+    return np.asarray(rows.toarray() if sparse.issparse(features) else rows)
+
+
 def resolve_gamma(
     gamma: float | str, features: Features, rng: np.random.Generator, sample: int = 1000
 ) -> float:
@@ -39,8 +47,7 @@ def resolve_gamma(
         return check_positive("gamma", gamma)
     n = features.shape[0]
     picked = np.sort(rng.choice(n, size=min(n, sample), replace=False))
-    rows = features[picked]
-    dense = np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
+    dense = dense_rows(features, picked).astype(np.float64, copy=False)
     distances = squared_distances(dense, dense)[np.triu_indices(len(picked), 1)]
     distances = distances[distances > 0]
     return 1.0 / float(np.median(distances)) if distances.size else 1.0

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from unseen.linalg.designs import Design, IdentityDesign, as_design
 from unseen.maps.base import FeatureMap, MapParams
-from unseen.typing import Features
+from unseen.typing import Array, Features, FloatArray
 
 __all__ = ["Given", "Identity", "WithOnes"]
 
@@ -94,8 +94,9 @@ class WithOnes(Given):
         return [*super().feature_names(names, width - 1), "1"]
 
 
-def _inverse_scale(deviation: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
-    return np.divide(1.0, deviation, out=np.ones_like(deviation), where=deviation > 0)
+def _inverse_scale(deviation: Array) -> Array:
+    inverse: Array = np.divide(1.0, deviation, out=np.ones_like(deviation), where=deviation > 0)
+    return inverse
 
 
 def _standardized(features: Features, params: MapParams) -> Features:
@@ -104,4 +105,5 @@ def _standardized(features: Features, params: MapParams) -> Features:
     scale = params["scale"].astype(features.dtype, copy=False)
     if sparse.issparse(features):
         return sparse.csr_array(features @ sparse.diags_array(scale))
-    return (features - params["mean"].astype(features.dtype, copy=False)) * scale
+    standardized: FloatArray = (features - params["mean"].astype(features.dtype, copy=False)) * scale
+    return standardized

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import sparse
 
 from unseen.linalg.designs import DenseDesign, Design
 from unseen.maps.base import FeatureMap, MapParams
-from unseen.maps.kernel_width import gaussian_block, resolve_gamma
+from unseen.maps.kernel_width import dense_rows, gaussian_block, resolve_gamma
 from unseen.typing import Features
 
 __all__ = ["Nystrom"]
@@ -39,8 +38,7 @@ class Nystrom(FeatureMap):
         assert features is not None
         gamma = resolve_gamma(self.gamma, features, rng)
         picked = np.sort(rng.choice(n_entities, size=min(self.n_components, n_entities), replace=False))
-        rows = features[picked]
-        landmarks = np.asarray(rows.toarray() if sparse.issparse(rows) else rows)
+        landmarks = dense_rows(features, picked)
         params = {"landmarks": landmarks, "gamma": np.array(gamma)}
         if self.whiten:
             values, vectors = np.linalg.eigh(gaussian_block(landmarks, landmarks, gamma).astype(np.float64))

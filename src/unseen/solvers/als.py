@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 import numpy as np
 
@@ -29,7 +30,7 @@ def solve_side(
     ridge: float,
     blank: tuple[float, float],
     extra_offset: FloatArray | None = None,
-    method: str = "cholesky",
+    method: Literal["cholesky", "cg"] = "cholesky",
     cg_steps: int = 3,
     n_threads: int = 1,
 ) -> FloatArray:
@@ -80,7 +81,11 @@ class ALS(Solver):
     """
 
     def __init__(
-        self, max_iter: int = 50, tol: float = 1e-5, method: str = "cholesky", cg_steps: int = 3
+        self,
+        max_iter: int = 50,
+        tol: float = 1e-5,
+        method: Literal["cholesky", "cg"] = "cholesky",
+        cg_steps: int = 3,
     ) -> None:
         super().__init__(max_iter, tol)
         self.method = method

@@ -154,6 +154,7 @@ class Solver(BaseEstimator):  # type: ignore[misc]
         reason = self.refuses(problem)
         if reason is not None:
             raise UnsupportedComposition(f"{type(self).__name__} cannot solve this composition: {reason}")
+        state = problem.feasible(state)
         monitor.start(problem.value(state))
         for sweep in self.sweeps(problem, state, rng):
             state = sweep.state

@@ -47,7 +47,7 @@ class CCD(Solver):
         curvature, linear = quadratic_loss(problem).normal_terms(cells.values)
         weight, target = problem.loss.blank()
         rule = problem.terms[0].reg.factored()
-        rows, cols = (np.clip(state[key], rule.lower, rule.upper) for key in ("0.row", "0.col"))
+        rows, cols = (np.array(state[key]) for key in ("0.row", "0.col"))
         scores = problem.cell_scores(Pair(rows, cols))
         while True:
             kernels.ccd_sweep(
@@ -73,4 +73,4 @@ class CCD(Solver):
             # Scores are kept up to date by differences: computed afresh they show the true objective.
             scores = problem.cell_scores(Pair(rows, cols))
             state = {**state, "0.row": rows, "0.col": cols}
-            yield Sweep(state, problem._data_value(Pair(rows, cols), scores) + problem.penalty(state), {})
+            yield Sweep(state, problem.data_value_at(Pair(rows, cols), scores) + problem.penalty(state), {})

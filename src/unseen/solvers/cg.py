@@ -50,7 +50,7 @@ class AlternatingCG(Solver):
         for term in problem.terms:
             if term.row_map.learned or term.col_map.learned:
                 return "a map is to be learned; use LBFGS"
-            rule = problem.block_penalty(term, {})
+            rule = problem.block_penalty(term)
             if isinstance(rule, Nuclear):
                 return "the nuclear norm of a Full core is not smooth; use ProxGradient, or a LowRank core"
             if not rule.smooth:
@@ -66,7 +66,7 @@ class AlternatingCG(Solver):
         while True:
             steps = 0
             for key in keys:
-                rule = problem.block_penalty(problem.terms[int(key.split(".")[0])], state)
+                rule = problem.block_penalty(problem.locate(key)[0])
                 assert isinstance(rule, Separable)
                 state, taken = self._solve_block(problem, state, key, curvature, rule.ridge)
                 steps += taken

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import Bounds, minimize
 
 from unseen.exceptions import UnsupportedComposition
 from unseen.problem import Problem
@@ -37,7 +37,7 @@ class LBFGS(Solver):
 
     def refuses(self, problem: Problem) -> str | None:
         for term in problem.terms:
-            rule = problem.block_penalty(term, {})
+            rule = problem.block_penalty(term)
             if isinstance(rule, Nuclear):
                 return "the nuclear norm of a Full core is not smooth; use ProxGradient, or a LowRank core"
             if rule.l1:
@@ -50,7 +50,8 @@ class LBFGS(Solver):
             raise UnsupportedComposition(f"{type(self).__name__} cannot solve this composition: {reason}")
         keys = problem.blocks(state)
         limits = self._bounds(problem, state, keys)
-        start = np.clip(pack(state, keys), *limits) if limits is not None else pack(state, keys)
+        state = problem.feasible(state)
+        start = pack(state, keys)
 
         def value_and_grad(vector: FloatArray) -> tuple[float, FloatArray]:
             trial = unpack(vector, state, keys)
@@ -67,7 +68,7 @@ class LBFGS(Solver):
             start,
             jac=True,
             method="L-BFGS-B",
-            bounds=None if limits is None else np.column_stack(limits),
+            bounds=None if limits is None else Bounds(*limits),
             callback=after_step,
             options={"maxiter": monitor.max_iter, "ftol": 0.0, "gtol": 0.0, "maxfun": 20 * monitor.max_iter},
         )
@@ -84,7 +85,7 @@ class LBFGS(Solver):
     ) -> tuple[FloatArray, FloatArray] | None:
         lower, upper = [], []
         for key in keys:
-            rule = problem.block_penalty(problem.terms[int(key.split(".")[0])], state)
+            rule = problem.block_penalty(problem.locate(key)[0])
             free = isinstance(rule, Nuclear) or "_map." in key
             lower.append(np.full(state[key].size, -np.inf if free else rule.lower))
             upper.append(np.full(state[key].size, np.inf if free else rule.upper))

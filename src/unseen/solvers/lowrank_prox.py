@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -128,7 +129,7 @@ class LowRankProx(Solver):
         scores = problem.cell_scores(pair)
         reg = problem.terms[0].reg
         assert isinstance(reg, Nuclear)
-        value = problem._data_value(pair, scores) + reg.reg * float(point.s.sum(dtype=np.float64))
+        value = problem.data_value_at(pair, scores) + reg.reg * float(point.s.sum(dtype=np.float64))
         return value, scores, {**state, "0.row": pair.left, "0.col": pair.right}
 
 
@@ -145,7 +146,7 @@ def _triplets_of(left: FloatArray, right: FloatArray) -> Triplets:
     return Triplets(q_left @ u, s, q_right @ vt.T)
 
 
-def _stack(blocks: list[FloatArray], n_rows: int, dtype: np.dtype) -> FloatArray:  # type: ignore[type-arg]
+def _stack(blocks: list[FloatArray], n_rows: int, dtype: np.dtype[Any]) -> FloatArray:
     if not blocks:
         return np.zeros((n_rows, 0), dtype=dtype)
     return np.ascontiguousarray(np.hstack(blocks).astype(dtype, copy=False))

@@ -46,7 +46,6 @@ class ProxGradient(Solver):
 
     def sweeps(self, problem: Problem, state: State, rng: np.random.Generator) -> Iterator[Sweep]:
         keys = problem.blocks(state)
-        state = self._feasible(problem, state)
         steps = dict.fromkeys(keys, 1.0)
         value = problem.value(state)
         previous, momentum = state, 1.0
@@ -56,30 +55,22 @@ class ProxGradient(Solver):
                 following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
                 ahead = state[key] + ((momentum - 1.0) / following) * (state[key] - previous[key])
                 trial = {**state, key: ahead.astype(state[key].dtype, copy=False)}
-                candidate, steps[key] = self._step(problem, trial, key, steps[key])
+                candidate, steps[key] = self.step(problem, trial, key, steps[key])
                 reached = problem.value(candidate)
                 if reached > value:  # drop the momentum and step from where we are
-                    candidate, steps[key] = self._step(problem, state, key, steps[key])
+                    candidate, steps[key] = self.step(problem, state, key, steps[key])
                     reached, following = problem.value(candidate), 1.0
                 previous, momentum = state, following
                 state, value = (candidate, reached) if reached <= value else (state, value)
             else:
                 for key in keys:
-                    state, steps[key] = self._step(problem, state, key, steps[key])
+                    state, steps[key] = self.step(problem, state, key, steps[key])
                 value = problem.value(state)
             yield Sweep(state, value, {"step": max(steps.values())})
 
-    def _feasible(self, problem: Problem, state: State) -> State:
-        """Bring a starting point inside the bounds."""
-        for key in problem.blocks(state):
-            rule = problem.block_penalty(problem.terms[int(key.split(".")[0])], state)
-            if not isinstance(rule, Nuclear) and rule.bounded:
-                state = {**state, key: np.clip(state[key], rule.lower, rule.upper)}
-        return state
-
-    def _step(self, problem: Problem, state: State, key: str, step: float) -> tuple[State, float]:
+    def step(self, problem: Problem, state: State, key: str, step: float) -> tuple[State, float]:
         """A step of sufficient decrease; the next one starts from twice its length."""
-        rule = problem.block_penalty(problem.terms[int(key.split(".")[0])], state)
+        rule = problem.block_penalty(problem.locate(key)[0])
         here = state[key]
         slope = problem.data_grad(state, [key])[key]
         smooth = problem.data_value(state)
