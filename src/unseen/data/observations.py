@@ -410,6 +410,20 @@ class Observations:
         changed._without_nan(accept_nan=False)
         return changed._refuse_infinite()
 
+    def with_ids(self, row_ids: Vocabulary | None, col_ids: Vocabulary | None) -> Observations:
+        """Keep cells and values, and change what rows and columns are called.
+
+        Parameters
+        ----------
+        row_ids, col_ids : Vocabulary or None
+            The new names; None takes them away.
+
+        Returns
+        -------
+        Observations
+        """
+        return Observations(self._pattern, self.values, row_ids, col_ids)
+
     def select(self, mask: npt.ArrayLike) -> Observations:
         """Keep some of the cells; shape and ids stay.
 
