@@ -18,6 +18,7 @@ from typing import Literal
 
 import numpy as np
 
+from unseen.exceptions import ParameterError
 from unseen.kernels import _arguments as args
 from unseen.kernels import reference
 from unseen.typing import FloatArray, IndexArray
@@ -250,17 +251,17 @@ def als_solve(
     indptr, indices = args.pattern(indptr, indices, len(out))
     gram = args.dense("gram", gram, dtype)
     if gram.shape != (rank, rank):
-        raise args.ParameterError(f"gram must have shape {(rank, rank)}, got {gram.shape}")
+        raise ParameterError(f"gram must have shape {(rank, rank)}, got {gram.shape}")
     if offset is not None:
         offset = args.dense("offset", np.atleast_2d(offset), dtype)
         if offset.shape[0] not in (1, len(out)) or offset.shape[1] != rank:
-            raise args.ParameterError(f"offset must have shape {(rank,)} or {out.shape}, got {offset.shape}")
+            raise ParameterError(f"offset must have shape {(rank,)} or {out.shape}, got {offset.shape}")
     if ridge is not None:
         ridge = args.dense("ridge", ridge, dtype, ndim=1)
         if len(ridge) != len(out):
-            raise args.ParameterError(f"ridge must have {len(out)} values, one a row; got {len(ridge)}")
+            raise ParameterError(f"ridge must have {len(out)} values, one a row; got {len(ridge)}")
     if method not in ("cholesky", "cg"):
-        raise args.ParameterError(f"method must be 'cholesky' or 'cg', got {method!r}")
+        raise ParameterError(f"method must be 'cholesky' or 'cg', got {method!r}")
     curvature = args.on_cells("curvature", curvature, len(indices), dtype)
     linear = args.on_cells("linear", linear, len(indices), dtype)
     _kernels.als_solve(
@@ -332,7 +333,7 @@ def ccd_sweep(
     indptr, indices = args.pattern(indptr, indices, len(left))
     csc_indptr, csc_indices = args.pattern(csc_indptr, csc_indices, len(right))
     if len({len(indices), len(csc_indices), len(csc_order)}) > 1:
-        raise args.ParameterError("the CSR and the CSC pattern must have the same number of cells")
+        raise ParameterError("the CSR and the CSC pattern must have the same number of cells")
     index = np.result_type(indptr, csc_indptr)
     patterns = (indptr, indices, csc_indptr, csc_indices, csc_order)
     scores = args.in_place("scores", scores, dtype, (len(indices),))
@@ -393,6 +394,6 @@ def topk(
         col_ids = np.arange(len(right), dtype=np.int64)
     col_ids = np.ascontiguousarray(col_ids, dtype=np.int64)
     if col_ids.shape != (len(right),):
-        raise args.ParameterError(f"col_ids must have {len(right)} values, one a column; got {col_ids.shape}")
+        raise ParameterError(f"col_ids must have {len(right)} values, one a column; got {col_ids.shape}")
     ids, scores = _kernels.topk(left, right, k, exclude, col_ids, n_threads)
     return ids, scores

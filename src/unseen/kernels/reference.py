@@ -92,6 +92,8 @@ def als_solve(
 
 def _minimum_norm(matrix: Array, rhs: Array, cutoff: float) -> Array:
     """Least-squares solution of least norm; the plain solution when the matrix is regular."""
+    if not (np.isfinite(matrix).all() and np.isfinite(rhs).all()):
+        return np.full_like(rhs, np.nan)
     values, vectors = np.linalg.eigh(matrix)
     keep = np.abs(values) > cutoff * np.abs(values).max(initial=0.0)
     solution: Array = vectors[:, keep] @ ((vectors[:, keep].T @ rhs) / values[keep])
@@ -161,8 +163,8 @@ def ccd_sweep(
         """Exact minimiser over column t of ``own`` given everything else."""
         x, y = own[:, t], other[:, t]
         on_cells = y[other_of_cell]
-        bend = np.bincount(own_of_cell, c * on_cells**2, minlength=len(own))
-        pull = np.bincount(own_of_cell, (d - c * s) * on_cells, minlength=len(own))
+        bend: Array = np.bincount(own_of_cell, c * on_cells**2, minlength=len(own))
+        pull: Array = np.bincount(own_of_cell, (d - c * s) * on_cells, minlength=len(own))
         pull += bend * x
         pull -= background * (own @ (other.T @ y) - x * (y @ y)) - background * target * y.sum()
         bend += background * (y @ y) + reg

@@ -1,0 +1,85 @@
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include "arrays.hpp"
+
+namespace unseen::bind {
+
+using namespace nb::literals;
+
+template <class T, class I>
+void als_solve(In1<I> indptr, In1<I> indices, In1<T> curvature, In1<T> linear, In2<T> other, In2<T> gram,
+               std::optional<In2<T>> offset, InOut2<T> out, std::optional<In1<T>> ridge,
+               const std::string& method, Size cg_steps, int n_threads) {
+  const std::size_t n_rows = out.shape(0), rank = out.shape(1), n_cells = indices.shape(0);
+  require(other.shape(1) == rank, "other and out must have the same number of columns");
+  require(gram.shape(0) == rank && gram.shape(1) == rank, "gram must be square, of the size of the rank");
+  require(!offset || (offset->shape(1) == rank && (offset->shape(0) == 1 || offset->shape(0) == n_rows)),
+          "offset must have one row, or as many as out, and as many columns");
+  require(!ridge || ridge->shape(0) == n_rows, "ridge must have one value a row");
+  require(method == "cholesky" || method == "cg", "method must be 'cholesky' or 'cg'");
+  AlsProblem<T, I> problem{};
+  problem.cells = pattern(indptr, indices, n_rows, other.shape(0));
+  problem.curvature = cell_values(curvature, n_cells);
+  problem.linear = cell_values(linear, n_cells);
+  problem.other = other.data();
+  problem.gram = gram.data();
+  problem.offset = offset ? offset->data() : nullptr;
+  problem.offset_step = offset && offset->shape(0) == n_rows ? Size(rank) : 0;
+  problem.ridge = ridge ? ridge->data() : nullptr;
+  problem.out = out.data();
+  problem.rank = Size(rank);
+  problem.method = method == "cg" ? Method::cg : Method::cholesky;
+  problem.cg_steps = cg_steps;
+  run(kernels<T, I>().als_solve, n_threads, problem);
+}
+
+template <class T, class I>
+void ccd_sweep(In1<I> indptr, In1<I> indices, In1<I> csc_indptr, In1<I> csc_indices, In1<I> csc_order,
+               In1<T> curvature, In1<T> linear, InOut1<T> scores, InOut2<T> left, InOut2<T> right,
+               double background, double target, double reg, double l1, double lower, double upper, Size inner,
+               int n_threads) {
+  const std::size_t n_rows = left.shape(0), n_cols = right.shape(0), n_cells = indices.shape(0);
+  require(left.shape(1) == right.shape(1), "left and right must have the same number of columns");
+  require(csc_indices.shape(0) == n_cells && csc_order.shape(0) == n_cells && scores.shape(0) == n_cells,
+          "csc_indices, csc_order and scores must have one entry a stored cell");
+  CcdProblem<T, I> problem{};
+  problem.by_row = pattern(indptr, indices, n_rows, n_cols);
+  problem.by_col = pattern(csc_indptr, csc_indices, n_cols, n_rows);
+  problem.csc_order = csc_order.data();
+  problem.curvature = cell_values(curvature, n_cells);
+  problem.linear = cell_values(linear, n_cells);
+  problem.scores = scores.data();
+  problem.left = left.data();
+  problem.right = right.data();
+  problem.rank = Size(left.shape(1));
+  problem.background = background;
+  problem.target = target;
+  problem.reg = reg;
+  problem.l1 = l1;
+  problem.lower = lower;
+  problem.upper = upper;
+  problem.inner = inner;
+  run(kernels<T, I>().ccd_sweep, n_threads, problem);
+}
+
+template <class T, class I>
+struct Solve {
+  static void define(nb::module_& m) {
+    m.def("als_solve", als_solve<T, I>, "indptr"_a.noconvert(), "indices"_a.noconvert(),
+          "curvature"_a.noconvert(), "linear"_a.noconvert(), "other"_a.noconvert(), "gram"_a.noconvert(),
+          "offset"_a.noconvert().none(), "out"_a.noconvert(), "ridge"_a.noconvert().none(), "method"_a,
+          "cg_steps"_a, "n_threads"_a);
+    m.def("ccd_sweep", ccd_sweep<T, I>, "indptr"_a.noconvert(), "indices"_a.noconvert(),
+          "csc_indptr"_a.noconvert(), "csc_indices"_a.noconvert(), "csc_order"_a.noconvert(),
+          "curvature"_a.noconvert(), "linear"_a.noconvert(), "scores"_a.noconvert(), "left"_a.noconvert(),
+          "right"_a.noconvert(), "background"_a, "target"_a, "reg"_a, "l1"_a, "lower"_a, "upper"_a, "inner"_a,
+          "n_threads"_a);
+  }
+};
+
+void define_solve(nb::module_& m) {
+  define_all<Solve>(m);
+}
+
+}  // namespace unseen::bind

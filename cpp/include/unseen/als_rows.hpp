@@ -1,0 +1,287 @@
+// The system of one row, (diag(d) + sum_t c_t q_t q_t') x = offset + sum_t l_t q_t, and three ways to solve it.
+#pragma once
+
+#include "unseen/symmetric.hpp"
+
+namespace unseen::UNSEEN_ISA {
+
+inline constexpr Size cells_a_block = 32;    // cells gathered at once for a Gram matrix
+inline constexpr Size cells_a_flush = 512;   // longer sums are added up in pieces, to keep them accurate
+inline constexpr Size cells_ahead = 24;      // prefetch distance in the stream of stored cells
+
+template <class T, class I>
+struct RowSystem {
+  const I* indices;
+  Size n_cells;
+  Size n_stream;  // cells from the first of this row to the last of the matrix
+  CellValues<T> curvature, linear;
+  const T* table;     // factors of the other side, `width` apart
+  const T* diagonal;  // d, of length width
+  const T* offset;    // of length width, may be null
+  Size rank, width;
+
+  UNSEEN_INLINE const T* factor(Size t) const { return table + Size(indices[t]) * width; }
+  UNSEEN_INLINE T c(Size t) const { return curvature.data[t * curvature.step]; }
+  UNSEEN_INLINE T l(Size t) const { return linear.data[t * linear.step]; }
+};
+
+template <class T>
+UNSEEN_INLINE T dot(const T* a, const T* b, Size width) {
+  Vec<T> s = zero<T>();
+  for (Size at = 0; at < width; at += lanes<T>) s += load(a + at) * load(b + at);
+  return sum<T>(s);
+}
+
+// y += sum_t w_t q_t, where w_t = c_t (q_t . x), or l_t - c_t (q_t . x) for the residual.
+// V vectors a row, known to the compiler; 0 when there are too many for the registers.
+template <int V, bool residual, class T, class I>
+void add_cells(const RowSystem<T, I>& row, const T* x, T* y) {
+  constexpr int kept = V > 0 ? V : 1;
+  const Size n_vectors = V > 0 ? V : row.width / lanes<T>;
+  for (Size begin = 0; begin < row.n_cells; begin += cells_a_flush) {
+    const Size end = smaller(begin + cells_a_flush, row.n_cells);
+    Vec<T> xs[kept], ys[kept];
+    if constexpr (V > 0) {
+      for (int v = 0; v < V; ++v) xs[v] = load(x + v * lanes<T>), ys[v] = zero<T>();
+    }
+    const auto four = [&](Size t, const T* const (&q)[4], Size n) __attribute__((always_inline)) {
+      Vec<T> s[4] = {};
+      if constexpr (V > 0) {
+        for (int v = 0; v < V; ++v) {
+          for (int r = 0; r < 4; ++r) s[r] += xs[v] * load(q[r] + v * lanes<T>);
+        }
+      } else {
+        for (Size v = 0; v < n_vectors; ++v) {
+          const Vec<T> xv = load(x + v * lanes<T>);
+          for (int r = 0; r < 4; ++r) s[r] += xv * load(q[r] + v * lanes<T>);
+        }
+      }
+      Vec4<T> weight = sum_each<T>(s[0], s[1], s[2], s[3]);
+      for (int r = 0; r < 4; ++r) {
+        if (r < n) weight[r] = residual ? row.l(t + r) - row.c(t + r) * weight[r] : row.c(t + r) * weight[r];
+        else weight[r] = 0;
+      }
+      // Without this the compiler keeps the factors of the first half in registers that it does not have.
+      asm volatile("" ::: "memory");
+      if constexpr (V > 0) {
+        for (int v = 0; v < V; ++v) {
+          for (int r = 0; r < 4; ++r) ys[v] += weight[r] * load(q[r] + v * lanes<T>);
+        }
+      } else {
+        for (Size v = 0; v < n_vectors; ++v) {
+          Vec<T> yv = load(y + v * lanes<T>);
+          for (int r = 0; r < 4; ++r) yv += weight[r] * load(q[r] + v * lanes<T>);
+          store(y + v * lanes<T>, yv);
+        }
+      }
+    };
+    Size t = begin;
+    for (; t + 4 <= end; t += 4) {
+      if constexpr (residual) {
+        // Only the first pass over a row finds its factors outside the cache.
+        for (Size r = t + cells_ahead; r < smaller(t + cells_ahead + 4, row.n_stream); ++r) {
+          prefetch_row(row.factor(r), row.width);
+        }
+      }
+      const T* const q[4] = {row.factor(t), row.factor(t + 1), row.factor(t + 2), row.factor(t + 3)};
+      four(t, q, 4);
+    }
+    if (t < end) {
+      if constexpr (residual) {
+        for (Size r = t + cells_ahead; r < smaller(end + cells_ahead, row.n_stream); ++r) {
+          prefetch_row(row.factor(r), row.width);
+        }
+      }
+      const T* q[4];
+      for (int r = 0; r < 4; ++r) q[r] = row.factor(smaller(t + r, end - 1));
+      four(t, {q[0], q[1], q[2], q[3]}, end - t);
+    }
+    if constexpr (V > 0) {
+      for (int v = 0; v < V; ++v) store(y + v * lanes<T>, load(y + v * lanes<T>) + ys[v]);
+    }
+  }
+}
+
+// Conjugate gradient from the incoming x, preconditioned by the diagonal. scratch: 4 * width.
+// False when the matrix shows itself not to be positive definite.
+template <int V, class T, class I>
+bool conjugate_gradient(const RowSystem<T, I>& row, const T* preconditioner, Size steps, T* x, T* scratch) {
+  const Size width = V > 0 ? V * lanes<T> : row.width;
+  T *r = scratch, *p = r + width, *image = p + width;
+  const T* d = row.diagonal;
+  for (Size at = 0; at < width; at += lanes<T>) {
+    const Vec<T> own = load(d + at) * load(x + at);
+    store(r + at, row.offset ? load(row.offset + at) - own : -own);
+  }
+  add_cells<V, true>(row, x, r);
+  Vec<T> sums = zero<T>();
+  for (Size at = 0; at < width; at += lanes<T>) {
+    const Vec<T> scaled = load(preconditioner + at) * load(r + at);
+    store(p + at, scaled);
+    sums += scaled * load(r + at);
+  }
+  T size = sum<T>(sums);
+  for (Size step = 0; step < steps; ++step) {
+    if (!(size > T(__FLT_MIN__))) return size == size;
+    for (Size at = 0; at < width; at += lanes<T>) store(image + at, load(d + at) * load(p + at));
+    add_cells<V, false>(row, p, image);
+    const T bend = dot(p, image, width);
+    if (!(bend > 0)) return false;
+    const T length = size / bend;
+    sums = zero<T>();
+    for (Size at = 0; at < width; at += lanes<T>) {
+      store(x + at, load(x + at) + length * load(p + at));
+      const Vec<T> left = load(r + at) - length * load(image + at);
+      store(r + at, left);
+      sums += left * left * load(preconditioner + at);
+    }
+    const T before = size;
+    size = sum<T>(sums);
+    for (Size at = 0; at < width; at += lanes<T>) {
+      store(p + at, load(preconditioner + at) * load(r + at) + (size / before) * load(p + at));
+    }
+  }
+  return true;
+}
+
+// Short rows: with z = D^(1/2) x and G the factors scaled by sqrt(c) D^(-1/2), the solution is
+// z = z0 + G'v where (I + G G') v = rhs has only as many unknowns as the row has cells.
+// Needs d > 0 and c >= 0. scratch: (width + n4) * width + 3 * width with n4 the cells rounded up to 4.
+template <class T, class I>
+bool solve_dual(const RowSystem<T, I>& row, T* x, T* scratch) {
+  const Size width = row.width, n = row.n_cells, n4 = round_up(n, 4);
+  const Size dual_width = round_up(n4, lanes<T>);
+  T *scale = scratch, *rhs = scale + width, *inverse = rhs + width, *g = inverse + width, *matrix = g + n4 * width;
+  bool has_start = row.offset != nullptr;
+  for (Size l = 0; l < width; ++l) {
+    scale[l] = T(1) / square_root(row.diagonal[l]);
+    x[l] = row.offset ? row.offset[l] : T(0);
+  }
+  for (Size t = 0; t < n4; ++t) {
+    const T c = t < n ? row.c(t) : T(0);
+    const T root = square_root(c);
+    const T* q = row.factor(smaller(t, n - 1));
+    if (t + cells_ahead < row.n_stream && t < n) prefetch_row(row.factor(t + cells_ahead), width);
+    for (Size at = 0; at < width; at += lanes<T>) {
+      store(g + t * width + at, root * (load(scale + at) * load(q + at)));
+    }
+    rhs[t] = root > 0 ? row.l(t) / root : T(0);
+    if (t < n && c == 0) {  // no curvature: the cell only pulls
+      has_start = true;
+      for (Size l = 0; l < width; ++l) x[l] += row.l(t) * q[l];
+    }
+  }
+  for (Size l = 0; l < width; ++l) x[l] *= scale[l];  // z0
+  if (has_start) {
+    for (Size t = 0; t < n; ++t) rhs[t] -= dot(g + t * width, x, width);
+  }
+  for (Size a = 0; a < n4; a += 4) {
+    for (Size b = a; b < n4; b += 4) {
+      Vec<T> s[4][4] = {};
+      for (Size at = 0; at < width; at += lanes<T>) {
+        Vec<T> left[4];
+        for (int i = 0; i < 4; ++i) left[i] = load(g + (a + i) * width + at);
+#pragma GCC unroll 4
+        for (int j = 0; j < 4; ++j) {
+          const Vec<T> right = load(g + (b + j) * width + at);
+#pragma GCC unroll 4
+          for (int i = 0; i < 4; ++i) s[i][j] += left[i] * right;
+        }
+      }
+      for (int i = 0; i < 4; ++i) {
+        const Vec4<T> entries = sum_each<T>(s[i][0], s[i][1], s[i][2], s[i][3]);
+        __builtin_memcpy(matrix + (a + i) * dual_width + b, &entries, sizeof entries);
+      }
+    }
+    for (Size i = a; i < a + 4; ++i) {
+      matrix[i * dual_width + i] += 1;
+      for (Size b = a / lanes<T> * lanes<T>; b < a; ++b) matrix[i * dual_width + b] = 0;
+      for (Size b = n4; b < dual_width; ++b) matrix[i * dual_width + b] = 0;
+    }
+  }
+  for (Size t = n4; t < dual_width; ++t) rhs[t] = 0;
+  if (!cholesky(matrix, n4, dual_width, inverse)) return false;
+  T* v = scale;  // reuse: recompute the scale afterwards
+  cholesky_solve(matrix, n4, dual_width, inverse, rhs, v);
+  for (Size t = 0; t < n; ++t) {
+    const Vec<T> weight = broadcast(v[t]);
+    for (Size at = 0; at < width; at += lanes<T>) {
+      store(x + at, load(x + at) + weight * load(g + t * width + at));
+    }
+  }
+  for (Size l = 0; l < width; ++l) x[l] /= square_root(row.diagonal[l]);
+  return true;
+}
+
+// Long rows, or systems that are not diagonal plus something positive.
+// scratch: (width + 2 * cells_a_block) * width + 2 * width.
+template <class T, class I>
+bool solve_primal(const RowSystem<T, I>& row, T* x, T* scratch) {
+  const Size width = row.width, n4 = round_up(row.rank, 4);
+  T *matrix = scratch, *block = matrix + width * width, *scaled = block + cells_a_block * width;
+  T *rhs = scaled + cells_a_block * width, *inverse = rhs + width;
+  for (Size e = 0; e < width * width; ++e) matrix[e] = 0;
+  for (Size l = 0; l < width; ++l) {
+    matrix[l * width + l] = row.diagonal[l];
+    rhs[l] = row.offset ? row.offset[l] : T(0);
+  }
+  for (Size begin = 0; begin < row.n_cells; begin += cells_a_block) {
+    const Size n = smaller(cells_a_block, row.n_cells - begin);
+    for (Size at = 0; at < width; at += lanes<T>) {
+      Vec<T> pull = zero<T>();
+      for (Size t = 0; t < n; ++t) {
+        const Vec<T> q = load(row.factor(begin + t) + at);
+        store(block + t * width + at, q);
+        store(scaled + t * width + at, row.c(begin + t) * q);
+        pull += row.l(begin + t) * q;
+      }
+      store(rhs + at, load(rhs + at) + pull);
+    }
+    add_gram(scaled, block, width, n, matrix);
+  }
+  if (!cholesky(matrix, n4, width, inverse)) return false;
+  cholesky_solve(matrix, n4, width, inverse, rhs, x);
+  return true;
+}
+
+// Whatever is left: least squares of least norm from the eigenvectors, in double. False without memory.
+template <class T, class I>
+bool solve_least_squares(const RowSystem<T, I>& row, T* x) {
+  const Size rank = row.rank;
+  Buffer<double> matrix(rank * rank), values(rank), rhs(rank), solution(rank), work(rank * rank + rank);
+  if (!matrix || !values || !rhs || !solution || !work) return false;
+  matrix.fill(0);
+  solution.fill(0);
+  for (Size l = 0; l < rank; ++l) {
+    matrix[l * rank + l] = row.diagonal[l];
+    rhs[l] = row.offset ? row.offset[l] : T(0);
+  }
+  for (Size t = 0; t < row.n_cells; ++t) {
+    const T* q = row.factor(t);
+    for (Size i = 0; i < rank; ++i) {
+      rhs[i] += double(row.l(t)) * q[i];
+      const double scaled = double(row.c(t)) * q[i];
+      for (Size j = 0; j < rank; ++j) matrix[i * rank + j] += scaled * q[j];
+    }
+  }
+  double all = 0;
+  for (Size e = 0; e < rank * rank; ++e) all += 0 * matrix[e];
+  for (Size l = 0; l < rank; ++l) all += 0 * rhs[l];
+  if (all != all) {  // something is infinite or NaN: say so instead of inventing a number
+    for (Size i = 0; i < row.width; ++i) x[i] = i < rank ? T(all) : T(0);
+    return true;
+  }
+  symmetric_eigen(matrix.data(), rank, values.data(), work.data());
+  double largest = 0;
+  for (Size l = 0; l < rank; ++l) largest = larger(largest, magnitude(values[l]));
+  for (Size l = 0; l < rank; ++l) {
+    if (!(magnitude(values[l]) > double(rank) * epsilon<T>() * largest)) continue;
+    double along = 0;
+    for (Size i = 0; i < rank; ++i) along += matrix[l * rank + i] * rhs[i];
+    for (Size i = 0; i < rank; ++i) solution[i] += along / values[l] * matrix[l * rank + i];
+  }
+  for (Size i = 0; i < row.width; ++i) x[i] = i < rank ? T(solution[i]) : T(0);
+  return true;
+}
+
+}  // namespace unseen::UNSEEN_ISA

@@ -1,0 +1,84 @@
+// What the bindings and the kernels agree on. Plain data only: this header is read by code compiled for
+// different instruction sets, so it must not define a single function.
+#pragma once
+
+#include <cstdint>
+
+namespace unseen {
+
+using Size = std::int64_t;
+
+// Pattern of a sparse matrix, compressed by rows (or by columns, seen from the other side).
+template <class I>
+struct Pattern {
+  const I* indptr;
+  const I* indices;
+  Size n_rows;
+  Size n_cols;
+};
+
+// One value a stored cell, or the same value for all of them (step 0).
+template <class T>
+struct CellValues {
+  const T* data;
+  Size step;
+};
+
+enum class Method { cholesky, cg };
+
+template <class T, class I>
+struct AlsProblem {
+  Pattern<I> cells;
+  CellValues<T> curvature, linear;
+  const T* other;
+  const T* gram;
+  const T* offset;   // may be null
+  Size offset_step;  // 0 when all rows share one offset, else the rank
+  const T* ridge;    // may be null
+  T* out;
+  Size rank;
+  Method method;
+  Size cg_steps;
+};
+
+template <class T, class I>
+struct CcdProblem {
+  Pattern<I> by_row, by_col;
+  const I* csc_order;
+  CellValues<T> curvature, linear;
+  T *scores, *left, *right;
+  Size rank;
+  double background, target, reg, l1, lower, upper;
+  Size inner;
+};
+
+template <class T, class I>
+struct TopkProblem {
+  const T *left, *right;
+  Size n_rows, n_cols, rank, k;
+  const I *exclude_indptr, *exclude_indices;  // may be null
+  const std::int64_t* col_ids;
+  std::int64_t* ids;
+  T* scores;
+};
+
+// Every kernel returns false when it could not get the memory it needs, and has written nothing then.
+template <class T, class I>
+struct Kernels {
+  bool (*sddmm)(const Pattern<I>&, const T* left, const T* right, Size rank, T* out, int n_threads);
+  bool (*spmm)(const Pattern<I>&, CellValues<T>, const T* dense, Size rank, T* out, int n_threads);
+  bool (*spmm_t)(const Pattern<I>&, CellValues<T>, const T* dense, Size rank, T* out, int n_threads);
+  bool (*als_solve)(const AlsProblem<T, I>&, int n_threads);
+  bool (*ccd_sweep)(const CcdProblem<T, I>&, int n_threads);
+  bool (*topk)(const TopkProblem<T, I>&, int n_threads);
+  bool (*gram)(const T* dense, Size n_rows, Size rank, T* out, int n_threads);
+};
+
+struct Table {
+  Kernels<float, std::int32_t> f32_i32;
+  Kernels<float, std::int64_t> f32_i64;
+  Kernels<double, std::int32_t> f64_i32;
+  Kernels<double, std::int64_t> f64_i64;
+};
+
+}  // namespace unseen

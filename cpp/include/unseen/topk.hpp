@@ -1,0 +1,160 @@
+// Best columns of left right' without the matrix of scores: register tiles of scores are compared with the
+// k-th best of their row, and only what is better goes into the row's heap.
+#pragma once
+
+#include "unseen/dense.hpp"
+
+namespace unseen::UNSEEN_ISA {
+
+inline constexpr Size topk_batch = 16 * tile_rows;  // rows that share one run over the columns
+
+template <class T>
+struct Candidate {
+  T score;
+  std::int64_t id;
+};
+
+template <class T>
+UNSEEN_INLINE bool worse(const Candidate<T>& a, const Candidate<T>& b) {
+  return a.score < b.score || (a.score == b.score && a.id > b.id);
+}
+
+// Move the entry at `at` of a heap with the worst on top down to its place.
+template <class T>
+void sift_down(Candidate<T>* heap, Size size, Size at) {
+  const Candidate<T> moving = heap[at];
+  for (;;) {
+    Size child = 2 * at + 1;
+    if (child >= size) break;
+    if (child + 1 < size && worse(heap[child + 1], heap[child])) ++child;
+    if (!worse(heap[child], moving)) break;
+    heap[at] = heap[child];
+    at = child;
+  }
+  heap[at] = moving;
+}
+
+template <class T>
+struct BestOfRow {
+  Candidate<T>* heap;
+  Size size, k;
+
+  bool full() const { return size == k; }
+  void offer(const Candidate<T>& candidate) {
+    if (size < k) {
+      heap[size++] = candidate;
+      if (size == k) {
+        for (Size at = k / 2 - 1; at >= 0; --at) sift_down(heap, k, at);
+      }
+    } else if (worse(heap[0], candidate)) {
+      heap[0] = candidate;
+      sift_down(heap, k, Size(0));
+    }
+  }
+  // Best first.
+  void sort() {
+    if (!full()) {
+      for (Size at = size / 2 - 1; at >= 0; --at) sift_down(heap, size, at);
+    }
+    for (Size end = size - 1; end > 0; --end) {
+      const Candidate<T> worst = heap[0];
+      heap[0] = heap[end];
+      heap[end] = worst;
+      sift_down(heap, end, Size(0));
+    }
+  }
+};
+
+template <class I>
+bool contains(const I* sorted, Size n, std::int64_t value) {
+  Size low = 0, high = n;
+  while (low < high) {
+    const Size middle = (low + high) / 2;
+    if (std::int64_t(sorted[middle]) < value) low = middle + 1;
+    else high = middle;
+  }
+  return low < n && std::int64_t(sorted[low]) == value;
+}
+
+template <class T>
+UNSEEN_INLINE bool any_above(const Vec<T> (&scores)[tile_vectors], T bound) {
+  auto above = scores[0] > bound;
+  for (int v = 1; v < tile_vectors; ++v) above |= scores[v] > bound;
+  constexpr int n_words = vector_bytes / 8;
+  typedef long long Words __attribute__((vector_size(vector_bytes)));
+  const Words words = reinterpret_cast<Words>(above);
+  long long any = 0;
+  for (int w = 0; w < n_words; ++w) any |= words[w];
+  return any != 0;
+}
+
+template <class T, class I>
+bool topk(const TopkProblem<T, I>& problem, int n_threads) {
+  constexpr Size panel = tile_vectors * lanes<T>;
+  const Size rank = problem.rank, n_cols = problem.n_cols, k = problem.k;
+  if (k == 0) return true;
+  const Size n_panels = (n_cols + panel - 1) / panel;
+  const Size n_batches = (problem.n_rows + topk_batch - 1) / topk_batch;
+  Buffer<T> packed(n_panels * panel * rank), lefts(topk_batch * rank * n_threads);
+  Buffer<Candidate<T>> heaps(topk_batch * k * n_threads);
+  Buffer<BestOfRow<T>> bests(topk_batch * n_threads);
+  if (!packed || !lefts || !heaps || !bests) return false;
+  // Panels hold `panel` columns side by side for each factor; columns that do not exist score NaN.
+  parallel_for(n_panels, n_threads, [&](Size p, int) {
+    for (Size l = 0; l < rank; ++l) {
+      for (Size c = 0; c < panel; ++c) {
+        const Size j = p * panel + c;
+        packed[(p * rank + l) * panel + c] = j < n_cols ? problem.right[j * rank + l] : T(__builtin_nan(""));
+      }
+    }
+  });
+
+  parallel_for(n_batches, n_threads, [&](Size batch, int thread) {
+    const Size first = batch * topk_batch, n_rows = smaller(topk_batch, problem.n_rows - first);
+    T* left = lefts.data() + topk_batch * rank * thread;
+    BestOfRow<T>* best = bests.data() + topk_batch * thread;
+    for (Size r = 0; r < round_up(n_rows, tile_rows); ++r) {
+      const Size i = smaller(first + r, problem.n_rows - 1);
+      for (Size l = 0; l < rank; ++l) left[r * rank + l] = problem.left[i * rank + l];
+      best[r] = {heaps.data() + (topk_batch * thread + r) * k, 0, k};
+    }
+    for (Size p = 0; p < n_panels; ++p) {
+      for (Size tile = 0; tile < n_rows; tile += tile_rows) {
+        Vec<T> sums[tile_rows][tile_vectors] = {};
+        tile_product<tile_rows, tile_vectors>(left + tile * rank, rank, Size(1), packed.data() + p * rank * panel,
+                                              panel, rank, sums);
+        for (int r = 0; r < tile_rows; ++r) {
+          BestOfRow<T>& row = best[tile + r];
+          if (row.full() && !any_above<T>(sums[r], row.heap[0].score)) continue;
+          const Size i = first + tile + r;
+          if (i >= problem.n_rows) continue;
+          T scores[panel];
+          for (int v = 0; v < tile_vectors; ++v) store(scores + v * lanes<T>, sums[r][v]);
+          const I* excluded = nullptr;
+          Size n_excluded = 0;
+          if (problem.exclude_indptr) {
+            excluded = problem.exclude_indices + problem.exclude_indptr[i];
+            n_excluded = problem.exclude_indptr[i + 1] - problem.exclude_indptr[i];
+          }
+          for (Size c = 0; c < smaller(panel, n_cols - p * panel); ++c) {
+            // Ids increase, so a later column needs a strictly better score; NaN is never better.
+            if (row.full() ? !(scores[c] > row.heap[0].score) : scores[c] != scores[c]) continue;
+            const std::int64_t id = problem.col_ids[p * panel + c];
+            if (!contains(excluded, n_excluded, id)) row.offer({scores[c], id});
+          }
+        }
+      }
+    }
+    for (Size r = 0; r < n_rows; ++r) {
+      best[r].sort();
+      for (Size c = 0; c < k; ++c) {
+        const bool filled = c < best[r].size;
+        problem.ids[(first + r) * k + c] = filled ? best[r].heap[c].id : -1;
+        problem.scores[(first + r) * k + c] = filled ? best[r].heap[c].score : T(__builtin_nan(""));
+      }
+    }
+  });
+  return true;
+}
+
+}  // namespace unseen::UNSEEN_ISA

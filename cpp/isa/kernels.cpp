@@ -1,0 +1,21 @@
+// All kernels, compiled once for each instruction set.
+#include "unseen/als.hpp"
+#include "unseen/ccd.hpp"
+#include "unseen/sparse.hpp"
+#include "unseen/topk.hpp"
+
+namespace unseen::UNSEEN_ISA {
+
+namespace {
+
+template <class T, class I>
+constexpr Kernels<T, I> kernels() {
+  return {sddmm<T, I>, spmm<T, I>, spmm_t<T, I>, als_solve<T, I>, ccd_sweep<T, I>, topk<T, I>, gram<T>};
+}
+
+}  // namespace
+
+extern const Table table{kernels<float, std::int32_t>(), kernels<float, std::int64_t>(),
+                         kernels<double, std::int32_t>(), kernels<double, std::int64_t>()};
+
+}  // namespace unseen::UNSEEN_ISA
