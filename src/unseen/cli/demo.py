@@ -1,0 +1,7 @@
+"""``unseen demo``."""
+
+from unseen.cli.output import Output
+
+
+def demo(out: Output) -> None:
+    """Demo."""

@@ -1,0 +1,103 @@
+"""``unseen evaluate``: how good a model is on test cells, or a method by cross-validation."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from unseen.cli import options as o
+from unseen.cli.errors import UsageError
+from unseen.cli.methods import build
+from unseen.cli.output import Output
+
+__all__ = ["evaluate"]
+
+
+class SplitBy(StrEnum):
+    """What is held out."""
+
+    ENTRIES = "entries"
+    ROWS = "rows"
+
+
+class Unknown(StrEnum):
+    """What to do about test cells of ids that the model does not know."""
+
+    ERROR = "error"
+    SKIP = "skip"
+
+
+def evaluate(
+    out: Output,
+    source: Annotated[
+        Path, typer.Argument(metavar="MODEL|DATA", help="A model; with --method a file of cells.")
+    ],
+    test: Annotated[
+        Path | None, typer.Argument(metavar="[TEST]", help="File of test cells for a model.")
+    ] = None,
+    metrics: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME,...", help="rmse, mae, relative_error, auc, precision@K, recall@K, ndcg@K."
+        ),
+    ] = "rmse,mae",
+    method: o.OptionalMethodName = None,
+    split: Annotated[SplitBy, typer.Option(help="Hold out single cells, or whole rows (cold start).")] = (
+        SplitBy.ENTRIES
+    ),
+    folds: Annotated[int, typer.Option(help="Parts of the cells; each is the test part once.")] = 5,
+    unknown: Annotated[Unknown, typer.Option(help="Test cells of ids that the model does not know.")] = (
+        Unknown.ERROR
+    ),
+    exclude: Annotated[
+        Path | None,
+        typer.Option(metavar="DATA", help="Training cells, left out of the lists of @K measures of a model."),
+    ] = None,
+    task: o.Task = None,
+    row: o.Row = None,
+    col: o.Col = None,
+    value: o.Value = None,
+    no_value: o.NoValue = False,
+    sep: o.Sep = None,
+    no_header: o.NoHeader = False,
+    edges: o.EdgeList = o.Edges.NO,
+    row_features: o.RowFeatures = None,
+    col_features: o.ColFeatures = None,
+    id_column: o.IdColumn = None,
+    missing: o.MissingFeatures = o.Missing.ERROR,
+    rank: o.Rank = None,
+    reg: o.Reg = None,
+    center: o.Center = None,
+    max_iter: o.MaxIter = None,
+    seed: o.Seed = 0,
+    n_jobs: o.NJobs = None,
+    settings: o.Settings = None,
+) -> None:
+    """Score a saved MODEL on TEST cells, or a --method on DATA by cross-validation."""
+    from unseen.cli.scoring import score_method, score_model
+    from unseen.cli.sources import read_features
+    from unseen.model_selection import get_scorer
+    from unseen.validation import check_count
+
+    names = [name.strip() for name in metrics.split(",") if name.strip()]
+    for name in names:
+        get_scorer(name)
+    if method is None:
+        if test is None:
+            raise UsageError("TEST is needed to score a model, or --method to cross-validate on DATA")
+        score_model(out, source, test, names, (row, col, value, sep, no_header), exclude, unknown.value)
+        return
+    if test is not None:
+        raise UsageError("--method cross-validates on one file; leave TEST out, or --method")
+    model = build(
+        method, task, o.hyper_parameters(rank, reg, center, max_iter, seed, n_jobs, 0), settings or []
+    )
+    file = o.cell_file(source, row, col, value, no_value, sep, no_header, edges)
+    cells = file.read()
+    features, _ = read_features(file, cells, row_features, col_features, id_column, missing.value)
+    score_method(
+        out, model, cells, features, names, split.value, check_count("--folds", folds, minimum=2), seed
+    )

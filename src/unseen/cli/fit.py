@@ -1,0 +1,113 @@
+"""``unseen fit``: learn a model from a file of cells."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from unseen.cli import options as o
+from unseen.cli.methods import build
+from unseen.cli.output import Output
+
+if TYPE_CHECKING:
+    from unseen.cli.sources import CellFile
+    from unseen.data import Observations
+
+__all__ = ["fit"]
+
+
+def fit(
+    out: Output,
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", help="CSV, TSV (also .gz) or Parquet, one cell a line.")
+    ],
+    model_path: Annotated[Path, typer.Option("--out", "-o", metavar="MODEL", help="Directory to write.")],
+    method: o.MethodName = "mf",
+    task: o.Task = None,
+    row: o.Row = None,
+    col: o.Col = None,
+    value: o.Value = None,
+    no_value: o.NoValue = False,
+    sep: o.Sep = None,
+    no_header: o.NoHeader = False,
+    edges: o.EdgeList = o.Edges.NO,
+    row_features: o.RowFeatures = None,
+    col_features: o.ColFeatures = None,
+    id_column: o.IdColumn = None,
+    missing: o.MissingFeatures = o.Missing.ERROR,
+    rank: o.Rank = None,
+    reg: o.Reg = None,
+    center: o.Center = None,
+    max_iter: o.MaxIter = None,
+    seed: o.Seed = 0,
+    n_jobs: o.NJobs = None,
+    settings: o.Settings = None,
+) -> None:
+    """Fit a model to the cells of DATA and save it with the ids of rows and columns."""
+    from unseen.cli.sources import read_features
+
+    hyper = o.hyper_parameters(rank, reg, center, max_iter, seed, n_jobs, out.progress)
+    model = build(method, task, hyper, settings or [])
+    refuse_to_overwrite(model_path)
+    file = o.cell_file(data, row, col, value, no_value, sep, no_header, edges)
+    cells = file.read()
+    features, names = read_features(file, cells, row_features, col_features, id_column, missing.value)
+    out.note(f"{data}: {cells.shape[0]:,} rows, {cells.shape[1]:,} columns, {cells.nnz:,} cells")
+    start = time.perf_counter()
+    model.fit(cells, **features)
+    seconds = time.perf_counter() - start
+    model.set_params(verbose=0)
+    remember(model, method, file, cells, names)
+    model.save(model_path)
+    document = {
+        "command": "fit",
+        "model": str(model_path),
+        "method": method,
+        "estimator": type(model).__name__,
+        "params": model.get_params(),
+        "n_rows": cells.shape[0],
+        "n_cols": cells.shape[1],
+        "n_cells": cells.nnz,
+        "n_iter": model.n_iter_,
+        "converged": model.converged_,
+        "objective": model.history_[-1]["objective"],
+        "fit_time_s": seconds,
+    }
+    line = (
+        f"{type(model).__name__} fitted in {seconds:.2f} s, {model.n_iter_} sweeps, "
+        f"objective {document['objective']:.6g}; saved to {model_path}"
+    )
+    out.result(document, lambda: print(line))
+
+
+def remember(
+    model: Any, method: str, file: CellFile, cells: Observations, names: dict[str, list[str]]
+) -> None:
+    """Leave in the model what the other commands need: names of columns, and a baseline for unknown ids."""
+    from unseen import BiasModel
+
+    row, col, value = file.columns()
+    model.source_ = {
+        "method": method,
+        "row": row,
+        "col": col,
+        "value": value,
+        "header": file.header,
+        "row_feature_names": names.get("row"),
+        "col_feature_names": names.get("col"),
+    }
+    if not isinstance(model, BiasModel):
+        model.baseline_ = BiasModel().fit(cells)
+
+
+def refuse_to_overwrite(path: Path) -> None:
+    """Find out before the fit, not after it, that the model cannot be saved there."""
+    from unseen.exceptions import ModelFileError
+
+    if path.exists() and not path.is_dir():
+        raise ModelFileError(f"--out {path}: there is a file of that name; a directory is written")
+    if path.is_dir() and any(path.iterdir()) and not (path / "manifest.json").is_file():
+        raise ModelFileError(f"--out {path}: the directory holds other files; name a new or empty one")

@@ -1,0 +1,68 @@
+"""``unseen info``: what a saved model is."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from unseen.cli import options as o
+from unseen.cli.output import Output
+
+__all__ = ["info"]
+
+
+def info(out: Output, model_path: o.ModelPath) -> None:
+    """Say what a saved model is: method, settings, sizes, ids and how the fit went."""
+    import unseen
+
+    model = unseen.load(model_path)
+    manifest = json.loads((model_path / "manifest.json").read_text(encoding="utf-8"))
+    source = getattr(model, "source_", None) or {}
+    history = getattr(model, "history_", None) or [{}]
+    document: dict[str, Any] = {
+        "command": "info",
+        "model": str(model_path),
+        "estimator": type(model).__name__,
+        "params": model.get_params(),
+        "n_rows": model.row_factors_.shape[0],
+        "n_cols": model.col_factors_.shape[0],
+        "n_factors": model.row_factors_.shape[1],
+        "dtype": str(model.row_factors_.dtype),
+        "row_column": source.get("row"),
+        "col_column": source.get("col"),
+        "value_column": source.get("value"),
+        "row_ids": _sample(getattr(model, "row_ids_", None)),
+        "col_ids": _sample(getattr(model, "col_ids_", None)),
+        "row_features": source.get("row_feature_names") or getattr(model, "n_row_features_in_", None),
+        "col_features": source.get("col_feature_names") or getattr(model, "n_col_features_in_", None),
+        "n_iter": model.n_iter_,
+        "converged": model.converged_,
+        "objective": history[-1].get("objective"),
+        "bytes": sum(file.stat().st_size for file in model_path.iterdir() if file.is_file()),
+        "written_by": manifest.get("written_by"),
+        "format_version": manifest.get("format_version"),
+    }
+
+    def show() -> None:
+        lines = [(key, _told(value)) for key, value in document.items() if key != "command"]
+        out.table(["", ""], [line for line in lines if line[1]], title=document["estimator"])
+
+    out.result(document, show)
+
+
+def _sample(vocabulary: Any) -> list[Any] | None:
+    return None if vocabulary is None else list(vocabulary[:3].tolist())
+
+
+def _told(value: Any) -> str:
+    """A value in a few words."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={entry!r}" for key, entry in value.items() if key != "verbose")
+    if isinstance(value, list):
+        shown = ", ".join(map(str, value[:8]))
+        return f"{shown}, ..." if len(value) > 8 or len(value) == 3 else shown
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,62 @@
+"""Ids and cells that recommendations are made from."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+from unseen.cli.sources import CellFile, Indices, find, onto_training
+from unseen.cli.tables import read_ids
+from unseen.data import Observations, Vocabulary
+from unseen.exceptions import DataWarning, UnknownIdError
+from unseen.typing import Array
+
+__all__ = ["exclusions", "for_arrow", "known_ids", "list_columns", "wanted_rows"]
+
+
+def exclusions(
+    model: Any, path: Path, row: str | None, col: str | None, sep: str | None, no_header: bool
+) -> Observations:
+    """The cells of a file in the model's numbering; ids that the model does not know cannot come up."""
+    source = getattr(model, "source_", None) or {}
+    headed = not no_header and source.get("header", True)
+    file = CellFile(
+        path, row or source.get("row"), col or source.get("col"), has_values=False, sep=sep, header=headed
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # a pair that is listed twice is left out once
+        return onto_training(file.read(), model)[0]
+
+
+def wanted_rows(vocabulary: Vocabulary, listed: str | None, file: Path | None) -> Indices:
+    """Rows that are listed on the command line or in a file."""
+    import pyarrow as pa
+
+    if file is not None:
+        return known_ids(vocabulary, read_ids(file), f"{file}: row")
+    ids = pa.array([part.strip() for part in str(listed).split(",") if part.strip()], pa.string())
+    return known_ids(vocabulary, ids, "--rows: row")
+
+
+def known_ids(vocabulary: Vocabulary, ids: Any, what: str) -> Indices:
+    """Index of each id; unknown ones are an error that names them."""
+    found = find(vocabulary, ids)
+    if (found < 0).any():
+        unknown = list(dict.fromkeys(ids.filter(found < 0).to_pylist()))
+        shown = ", ".join(map(repr, unknown[:5])) + (", ..." if len(unknown) > 5 else "")
+        raise UnknownIdError(f"{what} ids that are not in the training data: {shown}")
+    return found
+
+
+def list_columns(model: Any) -> tuple[str, str, str, str]:
+    """Names of the columns of a file of recommendations."""
+    source = getattr(model, "source_", None) or {}
+    row, col = source.get("row", "row"), source.get("col", "col")
+    clash = {row, col} & {"rank", "score"}
+    return ("row", "rank", "col", "score") if clash else (row, "rank", col, "score")
+
+
+def for_arrow(values: Array) -> Array:
+    """As pyarrow takes it: text as Python objects only."""
+    return values.astype(object) if values.dtype.kind == "U" else values

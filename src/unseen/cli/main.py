@@ -1,0 +1,90 @@
+"""Entry point: runs the command and turns whatever happens into an exit code.
+
+===== ==============================================================
+code  meaning
+===== ==============================================================
+0     done
+1     failed on the data, the model or a file; one line says why
+2     the command line asks for something that does not exist
+130   ended by Ctrl-C; no half-written output is left
+===== ==============================================================
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+__all__ = ["main"]
+
+FAILED, USAGE, INTERRUPTED = 1, 2, 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the ``unseen`` command.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments after the program's name; those of the process by default.
+
+    Returns
+    -------
+    int
+        Exit code: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
+
+    Examples
+    --------
+    >>> main(["--version"])
+    unseen 0.1.0
+    0
+    """
+    try:
+        from unseen.cli.app import app
+        from unseen.cli.errors import UsageError
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("unseen"):
+            raise
+        return _complain(
+            f"the command line needs {error.name}, which is not installed: pip install 'unseen[cli]'", FAILED
+        )
+    from typer import Abort, BadParameter
+
+    # The base of what typer itself says about wrong usage; newer releases carry their own copy of click.
+    usage_error: Any = BadParameter.__mro__[1]
+    try:
+        code = app(list(sys.argv[1:] if argv is None else argv), prog_name="unseen", standalone_mode=False)
+    except (KeyboardInterrupt, Abort):
+        code = INTERRUPTED
+    except UsageError as error:
+        return _complain(str(error), USAGE)
+    except usage_error as error:
+        return _complain(error.format_message(), USAGE)
+    except Exception as error:
+        return _complain(*_explain(error))
+    if code == INTERRUPTED:
+        return _complain("interrupted", INTERRUPTED)
+    return int(code or 0)
+
+
+def _explain(error: Exception) -> tuple[str, int]:
+    """One line for an error, and the exit code for it."""
+    from unseen import exceptions
+
+    if isinstance(error, exceptions.ParameterError):
+        return str(error), USAGE
+    expected = tuple(getattr(exceptions, name) for name in exceptions.__all__ if name.endswith("Error"))
+    if isinstance(error, (*expected, exceptions.UnsupportedComposition)):
+        return str(error), FAILED
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}", FAILED
+    if isinstance(error, MemoryError):
+        return f"not enough memory ({error})", FAILED
+    return f"{type(error).__name__}: {error} (--debug shows where)", FAILED
+
+
+def _complain(message: str, code: int) -> int:
+    line = " ".join(message.split())
+    print(f"error: {line}", file=sys.stderr)
+    return code

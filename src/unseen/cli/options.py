@@ -1,0 +1,139 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from unseen.cli.errors import UsageError
+from unseen.cli.methods import METHODS
+
+if TYPE_CHECKING:
+    from unseen.cli.sources import CellFile
+
+__all__ = ["Edges", "Missing", "cell_file", "hyper_parameters"]
+
+
+class Edges(StrEnum):
+    """Whether a file is a list of edges."""
+
+    NO = "no"
+    UNDIRECTED = "undirected"
+    DIRECTED = "directed"
+
+
+class Missing(StrEnum):
+    """What to do about an id without features."""
+
+    ERROR = "error"
+    ZERO = "zero"
+    MEAN = "mean"
+
+
+CELLS = "Cells"
+FEATURES = "Side features"
+SETTINGS = "Settings of the method"
+METHOD_HELP = f"One of {', '.join(METHODS)}."
+
+ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="Directory that `unseen fit` wrote.")]
+Row = Annotated[
+    str | None,
+    typer.Option("--row", metavar="NAME", help="Column with row ids, by name or position from 0 [first]."),
+]
+Col = Annotated[
+    str | None, typer.Option("--col", metavar="NAME", help="Column with the ids of columns [second].")
+]
+Value = Annotated[str | None, typer.Option("--value", metavar="NAME", help="Column with values [third].")]
+NoValue = Annotated[bool, typer.Option("--no-value", help="Each line counts one; there is no value column.")]
+Sep = Annotated[
+    str | None,
+    typer.Option(
+        "--sep", metavar="CHAR", help="What separates fields, such as ; or tab [seen from the file]."
+    ),
+]
+NoHeader = Annotated[bool, typer.Option("--no-header", help="The first line holds data, not names.")]
+EdgeList = Annotated[
+    Edges,
+    typer.Option("--edges", help="Read a list of edges, two node ids in each line, into a square matrix."),
+]
+RowFeatures = Annotated[
+    Path | None, typer.Option("--row-features", metavar="FILE", help="Table with features of the rows.")
+]
+ColFeatures = Annotated[
+    Path | None, typer.Option("--col-features", metavar="FILE", help="Table with features of the columns.")
+]
+IdColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--id-column",
+        metavar="NAME",
+        help="Its column of ids [named like that of the cells, else the first].",
+    ),
+]
+MissingFeatures = Annotated[Missing, typer.Option("--missing", help="What to do about ids without features.")]
+MethodName = Annotated[str, typer.Option("--method", metavar="NAME", help=METHOD_HELP)]
+OptionalMethodName = Annotated[str | None, typer.Option("--method", metavar="NAME", help=METHOD_HELP)]
+Task = Annotated[
+    str | None,
+    typer.Option("--task", metavar="NAME", help="Meaning of the cells; refused if the method has another."),
+]
+Rank = Annotated[int | None, typer.Option("--rank", help="Columns of the factors.")]
+Reg = Annotated[float | None, typer.Option("--reg", help="Weight of the penalty.")]
+Center = Annotated[
+    str | None, typer.Option("--center", metavar="NAME", help="Subtract first: none, mean or biases.")
+]
+MaxIter = Annotated[int | None, typer.Option("--max-iter", help="Limit of sweeps.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of everything random.")]
+NJobs = Annotated[int | None, typer.Option("--n-jobs", help="Threads [all cores].")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Any other setting, value as JSON; may be repeated."),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", "-o", metavar="FILE", help="CSV, TSV (also .gz) or Parquet by its ending [stdout]."
+    ),
+]
+
+
+def cell_file(
+    path: Path,
+    row: str | None,
+    col: str | None,
+    value: str | None,
+    no_value: bool,
+    sep: str | None,
+    no_header: bool,
+    edges: Edges,
+) -> CellFile:
+    """The file of cells that the options describe."""
+    from unseen.cli.sources import CellFile
+
+    if no_value and value is not None:
+        raise UsageError("--value and --no-value exclude each other")
+    return CellFile(path, row, col, value, not no_value, sep, not no_header, edges.value)
+
+
+def hyper_parameters(
+    rank: int | None,
+    reg: float | None,
+    center: str | None,
+    max_iter: int | None,
+    seed: int,
+    n_jobs: int | None,
+    verbose: int,
+) -> dict[str, Any]:
+    """The options under the names that estimators give them."""
+    return {
+        "rank": rank,
+        "reg": reg,
+        "center": center,
+        "max_iter": max_iter,
+        "random_state": seed,
+        "n_jobs": n_jobs,
+        "verbose": verbose,
+    }

@@ -1,0 +1,79 @@
+"""``unseen predict``: predictions for pairs of ids."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from unseen.cli import options as o
+from unseen.cli.output import Output
+
+__all__ = ["predict"]
+
+
+class Unknown(StrEnum):
+    """What to do about ids that were not in the training data and have no features."""
+
+    ERROR = "error"
+    NAN = "nan"
+    BASELINE = "baseline"
+
+
+def predict(
+    out: Output,
+    model_path: o.ModelPath,
+    pairs: Annotated[
+        Path, typer.Argument(metavar="PAIRS", help="Table with a row id and a column id a line.")
+    ],
+    target: o.Out = None,
+    unknown: Annotated[
+        Unknown,
+        typer.Option(help="Ids without training cells: refuse, no prediction, or mean and known bias."),
+    ] = Unknown.ERROR,
+    row_features: o.RowFeatures = None,
+    col_features: o.ColFeatures = None,
+    id_column: o.IdColumn = None,
+    row: o.Row = None,
+    col: o.Col = None,
+    sep: o.Sep = None,
+    no_header: o.NoHeader = False,
+) -> None:
+    """Predict the cells of PAIRS, line by line, in the order of the file."""
+    import unseen
+    from unseen.cli.pairs import Side, Sides, free_name, pairs_file, predict_batch
+    from unseen.cli.sinks import Records, TableWriter
+    from unseen.cli.tables import guess_separator, read_batches
+    from unseen.exceptions import InvalidDataError
+
+    model = unseen.load(model_path)
+    file = pairs_file(model, pairs, row, col, sep, no_header)
+    row_name, col_name, _ = file.columns()
+    sides = Sides(
+        Side.of(model, "row", row_features, id_column, row_name),
+        Side.of(model, "col", col_features, id_column, col_name),
+    )
+    n_unknown = 0
+    separator = guess_separator(pairs, sep)
+    sink = Records() if out.json and target is None else TableWriter(target)
+    with sink as writer:
+        for rows, cols in read_batches(pairs, [row_name, col_name], sep=separator, header=file.header):
+            predicted, count = predict_batch(model, sides, rows, cols, unknown.value, pairs)
+            n_unknown += count
+            ids = sides.row.shown(rows, unknown.value), sides.col.shown(cols, unknown.value)
+            writer.write({row_name: ids[0], col_name: ids[1], free_name(row_name, col_name): predicted})
+        if not writer.n_lines:
+            raise InvalidDataError(f"{pairs}: the file holds no pairs.")
+    document: dict[str, Any] = {
+        "command": "predict",
+        "model": str(model_path),
+        "out": None if target is None else str(target),
+        "n_pairs": writer.n_lines,
+        "n_unknown": n_unknown,
+    }
+    if isinstance(writer, Records):
+        document["predictions"] = writer.lines
+    done = f"{writer.n_lines:,} predictions, {n_unknown:,} of them for unknown ids"
+    out.result(document, lambda: print(f"{done}; written to {target}") if target else out.note(done))

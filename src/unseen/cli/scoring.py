@@ -1,0 +1,124 @@
+"""Scores of a saved model on test cells, and of a method by cross-validation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import unseen
+from unseen.cli.lists import exclusions
+from unseen.cli.output import Output
+from unseen.cli.sources import CellFile, onto_training
+from unseen.data import Observations
+from unseen.exceptions import InvalidDataError, UnknownIdError
+from unseen.model_selection import KFoldEntries, Split, cross_validate, get_scorer
+
+__all__ = ["score_method", "score_model"]
+
+
+def score_model(
+    out: Output,
+    model_path: Path,
+    test_path: Path,
+    names: list[str],
+    columns: tuple[str | None, str | None, str | None, str | None, bool],
+    exclude: Path | None,
+    unknown: str,
+) -> None:
+    """Score a saved model on a file of test cells."""
+    model = unseen.load(model_path)
+    known = getattr(model, "source_", None) or {}
+    row, col, value, sep, no_header = columns
+    header = not no_header and known.get("header", True)
+    file = CellFile(
+        test_path, row or known.get("row"), col or known.get("col"), value or known.get("value"),
+        has_values=value is not None or known.get("value", "") is not None, sep=sep, header=header,
+    )  # fmt: skip
+    cells = file.read()
+    test, lost = onto_training(cells, model)
+    n_lost = cells.nnz - test.nnz
+    if n_lost and unknown == "error":
+        side, ids = next((side, ids) for side, ids in lost.items() if ids.size)
+        shown = ", ".join(map(repr, ids[:5].tolist())) + (", ..." if ids.size > 5 else "")
+        raise UnknownIdError(
+            f"{test_path}: {n_lost} of {cells.nnz} cells have ids that the model does not know, such as the "
+            f"{'row' if side == 'row' else 'column'} ids {shown}; --unknown skip leaves them out"
+        )
+    if exclude is None:
+        train = test.select(np.zeros(test.nnz, dtype=bool))
+    else:
+        train = exclusions(model, exclude, row, col, sep, no_header)
+    parts = Split(train, test)
+    scores = {name: get_scorer(name)(model, parts) for name in names}
+    document = {
+        "command": "evaluate",
+        "model": str(model_path),
+        "test": str(test_path),
+        "n_cells": test.nnz,
+        "n_skipped": n_lost,
+        "scores": scores,
+    }
+    title = f"{type(model).__name__} on {test.nnz:,} cells" + (f", {n_lost:,} left out" if n_lost else "")
+    out.result(document, lambda: out.table(["measure", "value"], list(scores.items()), title=title))
+
+
+def score_method(
+    out: Output,
+    model: Any,
+    cells: Observations,
+    features: dict[str, Any],
+    names: list[str],
+    split: str,
+    folds: int,
+    seed: int,
+) -> None:
+    """Score a method by cross-validation, with its settings as they are."""
+    cv = KFoldEntries(folds, random_state=seed) if split == "entries" else RowFolds(folds, seed)
+    results = cross_validate(model, cells, cv=cv, scoring=names, verbose=out.progress, **features)
+    spread = [(name, results.mean(name), float(np.std(results.column(name)))) for name in names]
+    document = {
+        "command": "evaluate",
+        "estimator": type(model).__name__,
+        "params": model.get_params(),
+        "split": split,
+        "folds": list(results),
+        "scores": {name: {"mean": mean, "std": std} for name, mean, std in spread},
+        "fit_time_s": results.mean("fit_time_s"),
+    }
+    held_out = "cells" if split == "entries" else "whole rows"
+    title = f"{type(model).__name__}, {folds} folds of {held_out}, {cells.nnz:,} cells"
+    out.result(document, lambda: out.table(["measure", "mean", "std"], spread, title=title))
+
+
+class RowFolds:
+    """Deals the rows that have cells into folds; each fold is the test part once.
+
+    Parameters
+    ----------
+    n_splits : int
+        Folds.
+    seed : int
+        Seed of the deal.
+    """
+
+    def __init__(self, n_splits: int, seed: int) -> None:
+        self.n_splits, self.seed = n_splits, seed
+
+    def get_n_splits(self) -> int:
+        """Number of folds."""
+        return self.n_splits
+
+    def split(self, cells: Observations) -> Iterator[Split]:
+        """Yield one split for each fold."""
+        rows = np.flatnonzero(np.diff(cells.indptr))
+        if len(rows) < self.n_splits:
+            raise InvalidDataError(f"{len(rows)} rows have cells, too few for {self.n_splits} folds of rows")
+        dealt = np.random.default_rng(self.seed).permutation(rows)
+        for held_out in np.array_split(dealt, self.n_splits):
+            is_held_out = np.zeros(cells.shape[0], dtype=bool)
+            is_held_out[held_out] = True
+            mask = is_held_out[cells.rows]
+            yield Split(cells.select(~mask), cells.select(mask), np.sort(held_out))
