@@ -15,6 +15,7 @@ from tqdm import tqdm
 
 from unseen.data import Observations
 from unseen.exceptions import InvalidDataError, ParameterError
+from unseen.metrics._lists import contains
 from unseen.model_selection._results import ResultTable
 from unseen.model_selection._scoring import Scorer, Scoring, get_scorer
 from unseen.model_selection._splits import KFoldEntries, Split, is_mirrored
@@ -83,7 +84,7 @@ def cross_validate(
     >>> from unseen.model_selection import cross_validate
     >>> X = np.add.outer(np.arange(8.0), np.arange(6.0))
     >>> results = cross_validate(BiasModel(), X, cv=3, scoring=["rmse", "mae"])
-    >>> len(results), results.mean("rmse") < 1.0
+    >>> len(results), bool(results.mean("rmse") < X.std())
     (3, True)
     """
     observations = Observations.from_any(X)
@@ -181,13 +182,10 @@ def _refuse_leak(split: Split, shape: tuple[int, int], number: int) -> None:
         raise InvalidDataError(
             f"cv: split {number} has parts of shape {train.shape} and {test.shape}; X has shape {shape}"
         )
-    n_cols = np.int64(shape[1])
-    trained = train.rows.astype(np.int64) * n_cols + train.indices
-    tested = test.rows.astype(np.int64) * n_cols + test.indices
-    common = np.intersect1d(trained, tested, assume_unique=True)
-    if common.size:
-        row, col = divmod(int(common[0]), int(n_cols))
+    leaked = np.flatnonzero(contains(train.csr, test.rows, test.indices))
+    if leaked.size:
+        row, col = test.rows[leaked[0]], test.indices[leaked[0]]
         raise InvalidDataError(
-            f"cv: split {number} leaks: {common.size} test cells are also in training, first (row {row}, "
+            f"cv: split {number} leaks: {leaked.size} test cells are also in training, first (row {row}, "
             f"column {col})"
         )

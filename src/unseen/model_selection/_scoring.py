@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -123,31 +124,28 @@ def get_scorer(scoring: Scoring) -> Scorer:
     if not isinstance(scoring, str):
         raise ParameterError(f"scoring={scoring!r}; expected a name ({_ACCEPTED}) or a function")
     if scoring in _ERRORS:
-        return Scorer(scoring, _value_error(_ERRORS[scoring]), False, compares_values=True)
+        return Scorer(scoring, partial(_value_error, _ERRORS[scoring]), False, compares_values=True)
     if scoring == "auc":
         return Scorer(scoring, _auc, True)
     ranking = re.fullmatch(r"(precision|recall|ndcg)@([1-9]\d*)", scoring)
     if ranking is None:
         raise ParameterError(f"scoring={scoring!r}; expected {_ACCEPTED}, or a function")
-    return Scorer(scoring, _ranking(_RANKINGS[ranking[1]], int(ranking[2])), True)
+    return Scorer(scoring, partial(_ranking, _RANKINGS[ranking[1]], int(ranking[2])), True)
 
 
 def _predicted(estimator: Any, split: Split) -> Any:
     return estimator.predict_entries(split.test.rows, split.test.indices)
 
 
-def _value_error(metric: Callable[..., float]) -> ScoreFunction:
-    return lambda estimator, split: metric(split.test, _predicted(estimator, split))
+def _value_error(metric: Callable[..., float], estimator: Any, split: Split) -> float:
+    return metric(split.test, _predicted(estimator, split))
 
 
 def _auc(estimator: Any, split: Split) -> float:
     return metrics.auc(split.test.values != 0, _predicted(estimator, split))
 
 
-def _ranking(metric: Callable[..., float], k: int) -> ScoreFunction:
-    def score(estimator: Any, split: Split) -> float:
-        rows = np.flatnonzero(np.diff(split.test.indptr))
-        ids, _ = estimator.recommend(rows, k=k, exclude=split.train)
-        return metric(split.test.csr[rows], ids, k)
-
-    return score
+def _ranking(metric: Callable[..., float], k: int, estimator: Any, split: Split) -> float:
+    rows = np.flatnonzero(np.diff(split.test.indptr))
+    ids, _ = estimator.recommend(rows, k=k, exclude=split.train)
+    return metric(split.test.csr[rows], ids, k)

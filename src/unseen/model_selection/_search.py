@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.stats import rankdata
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin, clone
 from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils.parallel import delayed
@@ -49,7 +49,7 @@ class _Trial:
     error: Exception | None
 
 
-class GridSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class GridSearch(MetaEstimatorMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Choose parameters of a completer by their score on held-out cells, then refit on all cells.
 
     Candidates that differ only in ``reg`` are fitted from the largest to the smallest, each
@@ -157,6 +157,7 @@ class GridSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         candidates = self._candidates()
         trials = self._try_all(candidates, observations, features)
         self.results_ = self._summarise(candidates, trials)
+        self.n_features_in_ = observations.shape[1]
         self.best_index_ = int(np.argmin([row["place"] for row in self.results_]))
         self.best_params_ = self.results_[self.best_index_]["params"]
         self.best_score_ = self.results_[self.best_index_]["score"]
