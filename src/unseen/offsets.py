@@ -99,4 +99,4 @@ def row_biases(cells: Observations, offsets: Offsets) -> FloatArray | None:
 
 def _ratio(sums: Array, sizes: Array) -> FloatArray:
     """Rows without cells and without a penalty have bias zero."""
-    return np.divide(sums, sizes, out=np.zeros_like(sums), where=sizes > 0)
+    return np.divide(sums, sizes, out=np.zeros(len(sums)), where=sizes > 0)

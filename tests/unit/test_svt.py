@@ -1,0 +1,76 @@
+"""The thresholded SVD against LAPACK, cold and warm, on both paths."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from unseen import Observations
+from unseen.linalg.lowrank_sum import LowRankPlusSparse
+from unseen.linalg.svt import nuclear_norm_of_product, spectral_norm, thresholded_svd
+
+
+def operator(n: int, m: int, rank: int, seed: int = 0) -> LowRankPlusSparse:
+    rng = np.random.default_rng(seed)
+    stored = rng.random((n, m)) < 0.1
+    cells = Observations.from_dense(np.where(stored, rng.standard_normal((n, m)), np.nan))
+    left = rng.standard_normal((n, rank)) * np.linspace(3, 1, rank)
+    return LowRankPlusSparse(cells, cells.values, left, rng.standard_normal((m, rank)))
+
+
+def test_products_equal_the_dense_matrix(rng: np.random.Generator) -> None:
+    op = operator(30, 20, 3)
+    dense = op.toarray()
+    assert np.linalg.norm(dense) > 1
+    v, u = rng.standard_normal((20, 4)), rng.standard_normal((30, 4))
+    np.testing.assert_allclose(op.dot(v), dense @ v, atol=1e-12)
+    np.testing.assert_allclose(op.tdot(u), dense.T @ u, atol=1e-12)
+
+
+@pytest.mark.parametrize(("n", "m", "rank"), [(60, 40, 3), (40, 90, 6), (200, 150, 30)])
+@pytest.mark.parametrize("share", [0.9, 0.3, 0.1, 0.02])
+@pytest.mark.parametrize("warm", [False, True])
+def test_against_lapack(n: int, m: int, rank: int, share: float, warm: bool) -> None:
+    op = operator(n, m, rank)
+    u, s, vt = np.linalg.svd(op.toarray(), full_matrices=False)
+    threshold = share * s[0]
+    kept = s > threshold
+    rng = np.random.default_rng(1)
+    start = None
+    if warm:
+        start = np.linalg.qr(vt[kept].T + 0.1 * rng.standard_normal((m, int(kept.sum()))))[0]
+    found = thresholded_svd(op, threshold, start=start, rng=rng, tol=1e-9, max_power=500, dense=False)
+    assert found.s.size == kept.sum()
+    np.testing.assert_allclose(found.s, s[kept], rtol=1e-8)
+    exact = (u[:, kept] * (s[kept] - threshold)) @ vt[kept]
+    shrunk = found.shrunk(threshold)
+    np.testing.assert_allclose((shrunk.u * shrunk.s) @ shrunk.v.T, exact, atol=1e-6 * s[0])
+    # Control: a block that stops too early misses values, and this test would see it.
+    if kept.sum() > 3:
+        capped = thresholded_svd(op, threshold, rng=rng, max_rank=int(kept.sum()) - 1, dense=False)
+        assert capped.s.size == kept.sum() - 1
+
+
+def test_nothing_above_the_threshold() -> None:
+    op = operator(60, 40, 3)
+    for dense in (True, False):
+        found = thresholded_svd(op, 1e9, rng=np.random.default_rng(0), dense=dense)
+        assert found.s.size == 0
+        assert found.u.shape == (60, 0)
+
+
+def test_deterministic_and_sign_fixed() -> None:
+    op = operator(60, 40, 3)
+    first, second = (thresholded_svd(op, 1.0, rng=np.random.default_rng(4), dense=False) for _ in range(2))
+    np.testing.assert_array_equal(first.v, second.v)
+    exact = thresholded_svd(op, 1.0, rng=np.random.default_rng(0), dense=True)
+    np.testing.assert_allclose(first.v[:, :3], exact.v[:, :3], atol=1e-5)
+
+
+def test_norms(rng: np.random.Generator) -> None:
+    op = operator(600, 550, 3)
+    dense = op.toarray()
+    assert abs(spectral_norm(op, rng) / np.linalg.norm(dense, 2) - 1) < 5e-3
+    a, b = rng.standard_normal((30, 4)), rng.standard_normal((20, 4))
+    np.testing.assert_allclose(nuclear_norm_of_product(a, b), np.linalg.norm(a @ b.T, "nuc"), rtol=1e-12)
+    assert nuclear_norm_of_product(a[:, :0], b[:, :0]) == 0.0
