@@ -1,5 +1,26 @@
 """Generated data with the known truth, and loaders of public data sets."""
 
+from unseen.datasets.bunches import ClassData, GraphData, MatrixData, MultiLabelData
+from unseen.datasets.graphs import load_ca_grqc, load_ca_hepph
+from unseen.datasets.labelled import (
+    load_bibtex,
+    load_corel5k,
+    load_covtype,
+    load_delicious,
+    load_letter,
+    load_mediamill_subset,
+    load_mushroom,
+    load_rcv1_subset,
+    load_segment,
+)
+from unseen.datasets.matrices import (
+    load_ciao,
+    load_filmtrust,
+    load_ml100k,
+    load_nci_dream,
+    load_yelp2013,
+    load_yelp_3zones,
+)
 from unseen.datasets.positives import Positives, hide_labels, make_positives, make_power_law
 from unseen.datasets.synthetic import (
     Synthetic,
@@ -11,9 +32,30 @@ from unseen.datasets.synthetic import (
 )
 
 __all__ = [
+    "ClassData",
+    "GraphData",
+    "MatrixData",
+    "MultiLabelData",
     "Positives",
     "Synthetic",
     "hide_labels",
+    "load_bibtex",
+    "load_ca_grqc",
+    "load_ca_hepph",
+    "load_ciao",
+    "load_corel5k",
+    "load_covtype",
+    "load_delicious",
+    "load_filmtrust",
+    "load_letter",
+    "load_mediamill_subset",
+    "load_ml100k",
+    "load_mushroom",
+    "load_nci_dream",
+    "load_rcv1_subset",
+    "load_segment",
+    "load_yelp2013",
+    "load_yelp_3zones",
     "make_fourier",
     "make_gimc_toy",
     "make_imc",

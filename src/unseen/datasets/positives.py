@@ -278,9 +278,8 @@ def make_power_law(
     if rank:
         left, right = (rng.normal(0, rank**-0.25, (n, rank)).astype(kind) for n in (n_rows, n_cols))
         values = scores(left, right, rows, cols)
-        values += check_positive("noise", noise, strict=False) * rng.standard_normal(
-            rows.size, dtype=kind.type
-        )
+        sigma = check_positive("noise", noise, strict=False)
+        values += (sigma * rng.standard_normal(rows.size)).astype(kind)
     else:
         left, right = np.ones((n_rows, width), kind), np.ones((n_cols, width), kind)
         values = np.ones(rows.size, kind)
