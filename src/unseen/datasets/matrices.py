@@ -195,8 +195,9 @@ def load_ciao(*, data_home: PathLike | None = None, download: bool = False) -> M
     Returns
     -------
     MatrixData
-        Features of products: the category as six flags. `cells` holds ``category``, ``helpfulness``
-        and ``unix_time``. Of 230 ratings that repeat a pair, the latest counts.
+        Features of products: their categories as six flags (three products were rated under two).
+        `cells` holds ``category``, ``helpfulness`` and ``unix_time``. Of 230 ratings that repeat a pair,
+        the latest counts.
     """
     files = find_files("ciao", data_home=data_home, download=download)
     table = read_numbers(files["ratings.csv"])
@@ -205,10 +206,10 @@ def load_ciao(*, data_home: PathLike | None = None, download: bool = False) -> M
     shape = (int(table["user"].max()) + 1, int(table["item"].max()) + 1)
     about = {name: table[name].astype(np.int64) for name in ("category", "helpfulness", "unix_time")}
     seen, about = make_cells(table["user"], table["item"], table["rating"], shape, repeated="last", **about)
-    category = np.empty(shape[1], dtype=np.int64)
-    category[table["item"].astype(np.int64)] = table["category"].astype(np.int64)
-    names = [f"category={number}" for number in range(category.max() + 1)]
-    return MatrixData(seen, col_features=np.eye(len(names))[category], col_feature_names=names, cells=about)
+    names = [f"category={number}" for number in range(int(table["category"].max()) + 1)]
+    flags = np.zeros((shape[1], len(names)))
+    flags[table["item"].astype(np.int64), table["category"].astype(np.int64)] = 1
+    return MatrixData(seen, col_features=flags, col_feature_names=names, cells=about)
 
 
 def load_nci_dream(
