@@ -360,7 +360,7 @@ def _frame_to_array(features: Any, name: str) -> Array:
         if not (column_type.is_numeric() or column_type == nw.Boolean):
             raise InvalidDataError(
                 f"{name} must have numeric columns only; column {column!r} is {column_type}. "
-                "unseen.data.features.align encodes categories and text."
+                "unseen.data.align encodes categories and text."
             )
     return frame.to_numpy()
 

@@ -1,3 +1,5 @@
+import sys
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -73,6 +75,18 @@ def test_nulls(library):
     ],
 )
 def test_kinds_of_id_columns(frame):
+    seen = Observations.from_frame(frame, row="u", col="i")
+    assert seen.row_ids.values.tolist() == ["a", "b"]
+    assert seen.col_ids.values.tolist() == [1, 3]
+    assert seen.csr.toarray().tolist() == [[1, 0], [1, 1]]
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
+def test_without_pyarrow(make, monkeypatch):
+    frame = make({"u": ["b", "a", "b"], "i": [3, 1, 1]})
+    if make is pd.DataFrame:
+        frame = frame.astype({"i": "category"})
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
     seen = Observations.from_frame(frame, row="u", col="i")
     assert seen.row_ids.values.tolist() == ["a", "b"]
     assert seen.col_ids.values.tolist() == [1, 3]
