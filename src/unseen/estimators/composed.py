@@ -181,7 +181,7 @@ class ComposedCompleter(Completer):
         if solver.factored_full:  # the width of factored cores is free
             return {**state, **previous}
         same = all(key in state and state[key].shape == value.shape for key, value in previous.items())
-        return {**state, **previous} if same else state
+        return _revived(problem, previous, state) if same else state
 
     def _keep(self, problem: Problem, state: State) -> None:
         """Store factors; of the state, only what embeds new rows and columns."""
@@ -364,6 +364,26 @@ def _in_factors(problem: Problem, key: str) -> bool:
     index, name = key.split(".", 1)
     term = problem.terms[int(index)]
     return (name == "row" and not term.row_map.inductive) or (name == "col" and not term.col_map.inductive)
+
+
+def _revived(problem: Problem, previous: State, fresh: State) -> State:
+    """The previous state, with components that had shrunk to nothing replaced by fresh ones.
+
+    Zero factors are a stationary point: a fit with less penalty would never leave them.
+    """
+    out = {**fresh, **previous}
+    for term in problem.terms:
+        row, col = term.key("row"), term.key("col")
+        if row not in previous or col not in previous:
+            continue
+        strength, usual = (
+            np.linalg.norm(state[row], axis=0) * np.linalg.norm(state[col], axis=0)
+            for state in (previous, fresh)
+        )
+        dead = strength < 0.01 * np.median(usual)
+        for key in (row, col):
+            out[key] = np.where(dead, fresh[key], previous[key])
+    return out
 
 
 def _subtract(cells: Observations, offsets: Offsets) -> Observations:

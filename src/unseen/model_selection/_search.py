@@ -35,8 +35,6 @@ __all__ = ["GridSearch"]
 Candidate = dict[str, Any]
 Chain = list[int]
 """Positions of candidates that are fitted one after the other."""
-_DEAD = 1e-4
-"""Strength of a component, as a share of the norm of the data, below which it counts as dead."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +51,8 @@ class GridSearch(MetaEstimatorMixin, TransformerMixin, BaseEstimator):  # type: 
     """Choose parameters of a completer by their score on held-out cells, then refit on all cells.
 
     Candidates that differ only in ``reg`` are fitted from the largest to the smallest, each
-    starting from the one before, when the estimator has a parameter ``warm_start``; after a fit
-    whose `reg` was so large that factors vanished, the next one starts afresh. The chosen model is
-    always refitted from scratch, so it can be reproduced without the search.
+    starting from the one before, when the estimator has a parameter ``warm_start``. The chosen model
+    is always refitted from scratch, so it can be reproduced without the search.
 
     Parameters
     ----------
@@ -343,22 +340,8 @@ def _run_chain(
                 raise ParameterError(f"{scorer.name} is {score}")
         except Exception as error:
             failure, score, model = error, np.nan, None
-        if model is not None and _has_dead_components(model, split.train):
-            model = None
         trials.append(_Trial(index, score, fit_time, failure))
     return trials
-
-
-def _has_dead_components(model: Any, train: Observations) -> bool:
-    """Whether a large `reg` has shrunk a factor to nothing, where a fit with less `reg` would stay stuck.
-
-    Zero factors are a stationary point, so going on from them would make all that follow look bad.
-    """
-    left, right = getattr(model, "row_factors_", None), getattr(model, "col_factors_", None)
-    if left is None or right is None:
-        return False
-    strengths = np.linalg.norm(left, axis=0) * np.linalg.norm(right, axis=0)
-    return bool(np.any(strengths <= _DEAD * np.linalg.norm(train.values)))
 
 
 def _told(error: Exception | None) -> str | None:
