@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from unseen.estimators import IMC, BiasModel, Completion, MatrixFactorization, SoftImpute
     from unseen.io import load
     from unseen.losses import Background, Biased, Shifted, Squared
-    from unseen.maps import Fourier, Given, Identity, Nystrom, WithOnes
+    from unseen.maps import Fourier, Given, Identity, Nystrom, Whitened, WithOnes
     from unseen.regularisers import L1, Box, NonNegative, Nuclear, Ridge
     from unseen.terms import Term
 
@@ -53,6 +53,7 @@ _HOME = {
     "Given": "maps",
     "Identity": "maps",
     "Nystrom": "maps",
+    "Whitened": "maps",
     "WithOnes": "maps",
     "Box": "regularisers",
     "L1": "regularisers",
@@ -88,6 +89,7 @@ __all__ = [
     "Squared",
     "Term",
     "Vocabulary",
+    "Whitened",
     "WithOnes",
     "datasets",
     "exceptions",

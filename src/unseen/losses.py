@@ -115,13 +115,17 @@ class Biased(Quadratic):
     ----------
     alpha : float, default=0.9
         Weight of the positives, strictly between 0 and 1.
+    weighted : bool, default=False
+        Multiply the weight of each positive by its value, ``alpha a (s - 1)^2``.
     """
 
-    def __init__(self, alpha: float = 0.9) -> None:
+    def __init__(self, alpha: float = 0.9, weighted: bool = False) -> None:
         self.alpha = alpha
+        self.weighted = weighted
 
     def stored(self, values: FloatArray) -> tuple[ScalarOrCells, ScalarOrCells]:
-        return 2.0 * check_fraction("alpha", self.alpha), 1.0
+        weight = 2.0 * check_fraction("alpha", self.alpha)
+        return (values * values.dtype.type(weight) if self.weighted else weight), 1.0
 
     def blank(self) -> tuple[float, float]:
         return 2.0 * (1.0 - check_fraction("alpha", self.alpha)), 0.0

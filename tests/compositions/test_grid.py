@@ -31,6 +31,7 @@ from unseen import (
     Shifted,
     Squared,
     Term,
+    Whitened,
     WithOnes,
 )
 from unseen.exceptions import UnsupportedComposition
@@ -48,6 +49,7 @@ MAPS = {
     "ones": (WithOnes(standardize=True), WithOnes()),
     "fourier": (Fourier(3), Fourier(2, gamma=0.5)),
     "nystrom": (Nystrom(4), Nystrom(3, whiten=False)),
+    "whitened": (Whitened(WithOnes(standardize=True)), Whitened()),
 }
 CORES = {"lowrank": LowRank(3), "full": Full()}
 LOSSES = {

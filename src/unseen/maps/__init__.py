@@ -4,5 +4,6 @@ from unseen.maps.base import FeatureMap
 from unseen.maps.fourier import Fourier
 from unseen.maps.linear import Given, Identity, WithOnes
 from unseen.maps.nystrom import Nystrom
+from unseen.maps.whitened import Whitened
 
-__all__ = ["FeatureMap", "Fourier", "Given", "Identity", "Nystrom", "WithOnes"]
+__all__ = ["FeatureMap", "Fourier", "Given", "Identity", "Nystrom", "Whitened", "WithOnes"]

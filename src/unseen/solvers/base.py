@@ -21,11 +21,15 @@ __all__ = ["Monitor", "Solver", "Sweep", "quadratic_loss"]
 
 
 class Sweep(NamedTuple):
-    """What a solver reports after one sweep."""
+    """What a solver reports after one sweep.
+
+    ``settled`` is for solvers whose objective may rise on the way: they judge themselves.
+    """
 
     state: State
     objective: float
     facts: dict[str, Any]
+    settled: bool | None = None
 
 
 class Monitor:
@@ -84,8 +88,10 @@ class Monitor:
         self.history.append(entry)
         self._bar.update(1)
         self._bar.set_postfix_str(f"objective {objective:.6g}", refresh=False)
-        if np.isfinite(self._last) and self._last - objective <= self.tol * abs(self._last):
-            self.converged = True
+        settled = sweep.settled
+        if settled is None:
+            settled = bool(np.isfinite(self._last) and self._last - objective <= self.tol * abs(self._last))
+        self.converged = self.converged or settled
         self._last = objective
         return stop or self.converged or len(self.history) >= self.max_iter
 
