@@ -163,9 +163,8 @@ def ccd_sweep(
         """Exact minimiser over column t of ``own`` given everything else."""
         x, y = own[:, t], other[:, t]
         on_cells = y[other_of_cell]
-        bend: Array = np.bincount(own_of_cell, c * on_cells**2, minlength=len(own))
-        pull: Array = np.bincount(own_of_cell, (d - c * s) * on_cells, minlength=len(own))
-        pull += bend * x
+        bend = np.bincount(own_of_cell, c * on_cells**2, minlength=len(own)).astype(np.float64)
+        pull = np.bincount(own_of_cell, (d - c * s) * on_cells, minlength=len(own)) + bend * x
         pull -= background * (own @ (other.T @ y) - x * (y @ y)) - background * target * y.sum()
         bend += background * (y @ y) + reg
         return _minimise_scalar(x, pull, bend, l1, lower, upper)
