@@ -1,0 +1,87 @@
+"""Configuration of the documentation, read by Sphinx."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import matplotlib
+
+import unseen
+
+matplotlib.use("agg")
+
+project = "unseen"
+author = "The unseen developers"
+copyright = "The unseen developers"
+version = release = unseen.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_build", "examples/*.rst", "gallery/**/*.ipynb", "**/sg_execution_times.rst"]
+templates_path = ["_templates"]
+default_role = "py:obj"
+myst_enable_extensions = ["colon_fence"]
+myst_heading_anchors = 3
+
+autosummary_generate = True
+autodoc_typehints = "none"  # numpydoc's sections hold the types
+numpydoc_show_class_members = False  # the class template lists them
+numpydoc_validation_checks: set[str] = set()
+
+sphinx_gallery_conf = {
+    "examples_dirs": "examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"plot_",
+    "download_all_examples": False,
+    "show_memory": False,
+    "min_reported_time": 1e9,  # seconds differ from machine to machine
+    "write_computation_times": False,
+    "abort_on_example_error": True,
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = "unseen"
+html_show_sourcelink = False
+html_theme_options = {
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "show_prev_next": True,
+    "secondary_sidebar_items": ["page-toc"],
+}
+
+LITERAL = re.compile(r"(``.*?``|`.*?`)")
+MARKUP = re.compile(r"\||(?<=\|_)\*|(?<=\w)_(?=\.)")
+
+
+def plain_formulas(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Take formulas in docstrings as they stand, though bars, stars and underscores are markup."""
+    literal_block = False
+    for number, line in enumerate(lines):
+        literal_block = literal_block and (line.startswith("    ") or not line.strip())
+        if not literal_block and not line.lstrip().startswith((">>>", "...")):
+            text = LITERAL.split(line)
+            text[::2] = [MARKUP.sub(lambda match: "\\" + match.group(), piece) for piece in text[::2]]
+            # A full stop with blanks around it would end the one-line summary in the tables.
+            text[1::2] = [piece.replace(" . ", " · ") for piece in text[1::2]]
+            lines[number] = "".join(text)
+            literal_block = line.rstrip().endswith("::")
+
+
+def skip_foreign(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
+    """Leave out what scikit-learn adds to every class; it is documented there."""
+    origin = str(getattr(obj, "__module__", "") or "")
+    if origin.startswith("sklearn") or name.endswith("_request"):
+        return True
+    return None
+
+
+def setup(app: Any) -> None:
+    """Connect the two functions above."""
+    app.connect("autodoc-process-docstring", plain_formulas, priority=100)
+    app.connect("autodoc-skip-member", skip_foreign)

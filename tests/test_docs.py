@@ -1,0 +1,99 @@
+"""What the documentation shows is what the code does."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import unseen
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "guide").glob("*.md")])
+PUBLIC_MODULES = [
+    "unseen",
+    "unseen.data",
+    "unseen.datasets",
+    "unseen.estimators",
+    "unseen.exceptions",
+    "unseen.kernels",
+    "unseen.metrics",
+    "unseen.model_selection",
+    "unseen.plotting",
+    "unseen.solvers",
+]
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def run_examples(test: doctest.DocTest) -> str:
+    """Run a docstring or page and return the report of what went wrong."""
+    report: list[str] = []
+    doctest.DocTestRunner(optionflags=FLAGS, verbose=False).run(test, out=report.append)
+    return "".join(report)
+
+
+def page_test(text: str, name: str) -> doctest.DocTest:
+    """Examples of a Markdown page; a fence ends the expected output as a blank line does."""
+    unfenced = re.sub(r"^```.*$", "", text, flags=re.MULTILINE)
+    return doctest.DocTestParser().get_doctest(unfenced, {"__name__": "__main__"}, name, name, 0)
+
+
+def modules() -> list[str]:
+    found = [info.name for info in pkgutil.walk_packages(unseen.__path__, "unseen.")]
+    return [name for name in found if not name.endswith(("._native", ".__main__"))]
+
+
+@pytest.mark.parametrize("name", modules())
+def test_docstrings_of_modules(name: str) -> None:
+    try:
+        module = importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if str(error.name).startswith("unseen"):
+            raise
+        pytest.skip(f"{name} needs {error.name}, an optional dependency")
+    reports = [run_examples(test) for test in doctest.DocTestFinder().find(module) if test.examples]
+    assert not any(reports), "\n".join(reports)
+
+
+@pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_pages(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # pages write files
+    report = run_examples(page_test(page.read_text(encoding="utf-8"), page.stem))
+    assert not report, report
+
+
+def test_a_wrong_page_is_noticed() -> None:
+    assert run_examples(page_test("```pycon\n>>> 1 + 1\n3\n```\n", "wrong"))
+    assert not run_examples(page_test("```pycon\n>>> 1 + 1\n2\n```\n", "right"))
+
+
+def test_readme_example_prints_what_the_readme_says() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    found = re.search(r"```python\n(.*?)```\s+```text\n(.*?)```", readme, flags=re.DOTALL)
+    assert found is not None, "README.md has no python block followed by a text block"
+    source, expected = found.groups()
+    printed = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
+    assert printed.stdout.strip() == expected.strip()
+
+
+@pytest.mark.parametrize("name", PUBLIC_MODULES)
+def test_every_public_name_is_in_the_reference(name: str) -> None:
+    pages = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "api").glob("*.rst"))
+    listed = set(re.findall(r"^   (?:\w+\.)*(\w+)$", pages, flags=re.MULTILINE))
+    module = importlib.import_module(name)
+    public = set(getattr(module, "__all__", ())) - {"ConvergenceWarning", "NotFittedError"}
+    missing = sorted(public - listed)
+    assert not missing, f"{name}: add to a page in docs/api: {', '.join(missing)}"
+
+
+def test_every_part_of_the_guide_is_reachable() -> None:
+    contents = (ROOT / "docs" / "guide" / "index.md").read_text(encoding="utf-8")
+    pages = {path.stem for path in (ROOT / "docs" / "guide").glob("*.md")} - {"index"}
+    assert pages == set(re.findall(r"^(\w+)$", contents, flags=re.MULTILINE)) & pages
