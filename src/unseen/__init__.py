@@ -26,7 +26,17 @@ if TYPE_CHECKING:
     )
     from unseen.cores import Full, LowRank
     from unseen.data import Observations, Vocabulary
-    from unseen.estimators import IMC, BiasModel, Completion, MatrixFactorization, SoftImpute
+    from unseen.estimators import (
+        IMC,
+        BiasIMC,
+        BiasMC,
+        BiasModel,
+        Completion,
+        MatrixFactorization,
+        ShiftIMC,
+        ShiftMC,
+        SoftImpute,
+    )
     from unseen.io import load
     from unseen.losses import Background, Biased, Shifted, Squared
     from unseen.maps import Fourier, Given, Identity, Nystrom, Whitened, WithOnes
@@ -36,10 +46,14 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "BiasIMC": "estimators",
+    "BiasMC": "estimators",
     "BiasModel": "estimators",
     "Completion": "estimators",
     "IMC": "estimators",
     "MatrixFactorization": "estimators",
+    "ShiftIMC": "estimators",
+    "ShiftMC": "estimators",
     "SoftImpute": "estimators",
     "Observations": "data",
     "Vocabulary": "data",
@@ -69,6 +83,8 @@ __all__ = [
     "IMC",
     "L1",
     "Background",
+    "BiasIMC",
+    "BiasMC",
     "BiasModel",
     "Biased",
     "Box",
@@ -84,6 +100,8 @@ __all__ = [
     "Nystrom",
     "Observations",
     "Ridge",
+    "ShiftIMC",
+    "ShiftMC",
     "Shifted",
     "SoftImpute",
     "Squared",

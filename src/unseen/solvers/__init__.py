@@ -3,6 +3,7 @@
 from unseen.solvers.als import ALS
 from unseen.solvers.auto import choose_solver
 from unseen.solvers.base import Monitor, Solver, Sweep
+from unseen.solvers.boxed import BoxedADMM
 from unseen.solvers.ccd import CCD
 from unseen.solvers.cg import AlternatingCG
 from unseen.solvers.lbfgs import LBFGS
@@ -14,6 +15,7 @@ __all__ = [
     "CCD",
     "LBFGS",
     "AlternatingCG",
+    "BoxedADMM",
     "LowRankProx",
     "Monitor",
     "ProxGradient",

@@ -1,0 +1,254 @@
+"""What all methods for positive and unlabelled cells share."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from unseen import kernels
+from unseen.data import Observations
+from unseen.estimators.composed import ComposedCompleter, Composition
+from unseen.estimators.pu_rates import Rates
+from unseen.estimators.reg_scale import lambda_max, resolve_reg
+from unseen.exceptions import DataWarning, InvalidDataError, ParameterError, UnsupportedComposition
+from unseen.linalg.blocked import gram
+from unseen.losses import Quadratic
+from unseen.parallel import one_blas_thread
+from unseen.problem import Problem
+from unseen.solvers import Solver
+from unseen.terms import Term
+from unseen.typing import BoolArray, Features, FloatArray, IndexArray
+from unseen.validation import check_choice, check_count, check_entries, check_fraction, check_rng
+
+__all__ = ["PositiveCompleter"]
+
+THRESHOLD_SAMPLE = 200_000
+"""Cells drawn to find a quantile of the scores."""
+
+
+class PositiveCompleter(ComposedCompleter):
+    """Base of the completers for which stored non-zeros are positives and all else is unlabelled."""
+
+    alpha_: float
+    rho_: float
+    class_prior_: float
+    reg_: float
+    threshold_: float
+
+    # Defaults for subclasses that do not offer the option.
+    reg: float | str = 1.0
+    threshold: float | str = "midpoint"
+    weights: bool | None = None
+
+    # -- hooks of the methods --------------------------------------------------------
+
+    @abstractmethod
+    def _rates(
+        self, cells: Observations, features: dict[str, Features | None], rng: np.random.Generator
+    ) -> Rates:
+        """Weight, hidden share and prior, as given or chosen from the data."""
+
+    @abstractmethod
+    def _loss(self) -> Quadratic:
+        """Loss at ``alpha_`` and ``rho_``."""
+
+    @abstractmethod
+    def _terms(self, has_row_features: bool, has_col_features: bool, reg: float) -> list[Term]:
+        """The single term of the method, with a penalty of weight ``reg``."""
+
+    @abstractmethod
+    def _solver(self) -> Solver:
+        """The solver that the hyper-parameters name."""
+
+    def _level(self, rates: Rates) -> float:
+        """Value that a positive would have without any penalty."""
+        return rates.level
+
+    # -- fitting ---------------------------------------------------------------------
+
+    def _read_target(self, X: Any) -> Observations:
+        if self.weights not in (None, True, False):
+            raise ParameterError(f"weights must be None, True or False, got {self.weights!r}.")
+        # Repeated events add up to a weight; without weights a repeated positive is one positive.
+        merge: Any = "sum" if self.weights else "mean"
+        cells = Observations.from_any(X, duplicates=merge, accept_nan=not sparse.issparse(X))
+        return _positives(cells, self.weights)
+
+    def _refuse_empty(self, cells: Observations) -> None:
+        if cells.nnz == 0:
+            warnings.warn(
+                f"X ({cells.shape[0]} x {cells.shape[1]}) has no positive, so every prediction is zero",
+                DataWarning,
+                stacklevel=3,
+            )
+
+    def _fit_validated(self, cells: Observations, features: dict[str, Features | None]) -> None:
+        rng = check_rng(self.random_state)
+        rates = self._rates(cells, features, rng)
+        self.alpha_, self.rho_, self.class_prior_ = (float(value) for value in rates)
+        self.reg_ = resolve_reg(self.reg, lambda: self._largest_reg(cells, features))
+        super()._fit_validated(cells, features)
+        self.threshold_ = self._choose_threshold(rates, rng)
+
+    def _largest_reg(self, cells: Observations, features: dict[str, Features | None]) -> float:
+        terms = self._terms(features["row"] is not None, features["col"] is not None, 0.0)
+        problem = Problem(
+            cells,
+            terms,
+            self._loss(),
+            row_features=features["row"],
+            col_features=features["col"],
+            n_threads=self._n_threads(),
+        )
+        return lambda_max(problem, np.random.default_rng(0))
+
+    def _compose(self, has_row_features: bool, has_col_features: bool) -> Composition:
+        terms = self._terms(has_row_features, has_col_features, self.reg_)
+        return Composition(terms, self._loss(), self._solver())
+
+    def _choose_threshold(self, rates: Rates, rng: np.random.Generator) -> float:
+        if not isinstance(self.threshold, str):
+            return check_fraction("threshold", self.threshold, low=-np.inf, high=np.inf)
+        if check_choice("threshold", self.threshold, ("midpoint", "prior")) == "midpoint":
+            return 0.5 * self._level(rates)
+        n, m = self.row_factors_.shape[0], self.col_factors_.shape[0]
+        if n * m <= THRESHOLD_SAMPLE:
+            scores: FloatArray = (self.row_factors_ @ self.col_factors_.T).ravel()
+        else:
+            drawn = rng.integers(n, size=THRESHOLD_SAMPLE), rng.integers(m, size=THRESHOLD_SAMPLE)
+            scores = self.predict_entries(*drawn)
+        return float(np.quantile(scores.astype(np.float64), 1.0 - rates.class_prior))
+
+    # -- what can be asked -----------------------------------------------------------
+
+    def predict_labels(self, rows: Any, cols: Any) -> BoolArray:
+        """Say of single cells whether they are positive: prediction above ``threshold_``.
+
+        Parameters
+        ----------
+        rows, cols : array-like of int, of equal length
+            Row and column numbers.
+
+        Returns
+        -------
+        ndarray of bool, shape (len(rows),)
+            True for positive.
+        """
+        labels: BoolArray = self.predict_entries(rows, cols) > self.threshold_
+        return labels
+
+    def similar_columns(self, cols: Any, k: int = 10) -> tuple[IndexArray, FloatArray]:
+        """Columns whose factors point in the same direction: item-item neighbours.
+
+        Parameters
+        ----------
+        cols : array-like of int, or one int
+            Columns to start from.
+        k : int, default=10
+            Neighbours of each; the column itself is left out.
+
+        Returns
+        -------
+        ids : ndarray of int64, shape (len(cols), k)
+            Neighbours by decreasing similarity; -1 where there are fewer than ``k``.
+        similarities : ndarray of shape (len(cols), k)
+            Cosines; NaN where ``ids`` is -1. A column without factors has cosine zero with all.
+        """
+        check_is_fitted(self)
+        asked = np.atleast_1d(np.asarray(cols))
+        n_cols = self.col_factors_.shape[0]
+        _, picked = check_entries(np.zeros_like(asked), asked, (1, n_cols))
+        length = np.linalg.norm(self.col_factors_, axis=1, keepdims=True)
+        unit = np.divide(self.col_factors_, length, out=np.zeros_like(self.col_factors_), where=length > 0)
+        itself = (np.arange(picked.size + 1, dtype=picked.dtype), picked)
+        return kernels.topk(
+            unit[picked], unit, check_count("k", k), exclude=itself, n_threads=self._n_threads()
+        )
+
+    def explain(self, X: Any, row: int, col: int) -> tuple[IndexArray, FloatArray]:
+        """Split a score over the row's own positives.
+
+        With the columns fixed, a row's factors are linear in its positives,
+        ``w_i = M_i^-1 sum_j d_ij h_j``, so the score ``w_i . h_c`` is a sum over them.
+
+        Parameters
+        ----------
+        X : sparse matrix, array or Observations with the training columns
+            Matrix that holds the row's positives: the training matrix, or one with new rows.
+        row : int
+            Row of ``X``.
+        col : int
+            Column whose score is explained.
+
+        Returns
+        -------
+        cols : ndarray of int64
+            The row's positives, by decreasing contribution.
+        contributions : ndarray
+            Their shares of the score; they add up to what ``fold_in`` of the row predicts, which
+            is the prediction itself for a training row of a model fitted by least squares.
+        """
+        check_is_fitted(self)
+        self._refuse_to_explain()
+        cells = self._read_target(X)
+        if cells.shape[1] != self.n_features_in_:
+            raise InvalidDataError(f"X has {cells.shape[1]} columns; the model has {self.n_features_in_}")
+        (i,), (c,) = check_entries([row], [col], cells.shape)
+        own = slice(int(cells.indptr[i]), int(cells.indptr[i + 1]))
+        ids = cells.indices[own].astype(np.int64)
+        loss = self._loss()
+        curvature, linear = loss.normal_terms(cells.values[own])
+        with one_blas_thread():
+            right = self.col_factors_.astype(np.float64, copy=False)
+            near = right[ids]
+            weight, _ = loss.blank()
+            system = weight * gram(right, n_threads=self._n_threads()) + self.reg_ * np.eye(right.shape[1])
+            system += (near.T * curvature) @ near
+            shares = linear * (near @ (np.linalg.pinv(system, hermitian=True) @ right[c]))
+        order = np.argsort(-shares, kind="stable")
+        return ids[order], shares[order].astype(self.col_factors_.dtype)
+
+    def _refuse_to_explain(self) -> None:
+        row_map, _, _, reg = self.terms_[0].parts()
+        if row_map.inductive:
+            raise UnsupportedComposition(
+                "explain splits a score over the positives that the row's factors were solved from; "
+                "here they come from row_features"
+            )
+        if not reg.factored().smooth:
+            raise UnsupportedComposition(
+                "explain needs rows that are linear in their positives; bounds on the factors break that"
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        return tags
+
+
+def _positives(cells: Observations, weights: bool | None) -> Observations:
+    """Drop stored zeros; refuse what is neither a positive nor asked for."""
+    values = cells.values
+    _refuse(cells, values < 0, "a positive has a value above zero")
+    _refuse(
+        cells,
+        (values != 0) & (values != 1) if weights is None else np.zeros(0, dtype=bool),
+        "positives are ones; pass weights=True to let values weigh the positives (counts, durations), "
+        "or weights=False to take every non-zero as one positive",
+    )
+    kept = cells if values.all() else cells.select(values != 0)
+    return kept.with_values(np.ones_like(kept.values)) if weights is False else kept
+
+
+def _refuse(cells: Observations, bad: BoolArray, why: str) -> None:
+    if bad.any():
+        first = int(np.argmax(bad))
+        raise InvalidDataError(
+            f"X has the value {cells.values[first]:g} in row {cells.rows[first]}, column "
+            f"{cells.indices[first]} ({int(bad.sum())} such cells); {why}"
+        )

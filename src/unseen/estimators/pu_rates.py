@@ -1,0 +1,173 @@
+"""How many positives are hidden: what the user says, or what held-out positives say."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+
+from unseen import kernels
+from unseen.data import Observations
+from unseen.exceptions import ConvergenceWarning, DataWarning, ParameterError
+from unseen.typing import BoolArray, Features, FloatArray
+from unseen.validation import check_count, check_fraction
+
+if TYPE_CHECKING:
+    from unseen.estimators.pu_base import PositiveCompleter
+
+__all__ = ["Rates", "alpha_grid", "choose_alpha", "given_rates"]
+
+HELD_OUT = 0.2
+"""Share of the positives that is hidden to compare settings."""
+PROBE_SWEEPS = 15
+"""Enough to rank settings; the final fit runs to its own tolerance."""
+MAX_PROBE_ROWS = 20_000
+"""Rows whose lists are looked at; more would not change the choice."""
+
+
+class Rates(NamedTuple):
+    """Weight of positives, share of hidden ones, share of all cells that are positive."""
+
+    alpha: float
+    rho: float
+    class_prior: float
+
+    @property
+    def level(self) -> float:
+        """Value that the weighted loss alone gives a positive, seen or hidden (PU, section 2)."""
+        seen = self.alpha * (1.0 - self.rho)
+        return seen / (seen + (1.0 - self.alpha) * self.rho)
+
+
+def density(cells: Observations) -> float:
+    """Share of cells that are seen as positive; one cell at least, so that nothing divides by zero."""
+    return max(cells.nnz, 1) / max(cells.shape[0] * cells.shape[1], 1)
+
+
+def given_rates(alpha: Any, rho: Any, class_prior: Any, seen: float) -> Rates | None:
+    """What follows from the one of three that was given; None if it is to be chosen from the data.
+
+    alpha = (1 + rho)/2 weights both kinds of error as on fully labelled data, and
+    1 - rho = seen / class_prior.
+    """
+    given = {"alpha": None if isinstance(alpha, str) else alpha, "rho": rho, "class_prior": class_prior}
+    named = [name for name, value in given.items() if value is not None]
+    if len(named) > 1:
+        raise ParameterError(
+            f"{' and '.join(named)} were given; they say the same thing in different words: pass exactly one"
+        )
+    if isinstance(alpha, str) and alpha != "auto":
+        raise ParameterError(f'alpha must be "auto" or a number in (0, 1), got {alpha!r}.')
+    if class_prior is not None:
+        prior = check_fraction("class_prior", class_prior, include_high=True)
+        if prior < seen:
+            raise ParameterError(
+                f"class_prior={prior:g} is below the share of cells that are already seen as positive, "
+                f"{seen:g}; the prior counts seen and hidden positives together"
+            )
+        rho = 1.0 - seen / prior
+    if rho is not None:
+        hidden = check_fraction("rho", rho, include_low=True)
+        return Rates(0.5 * (1.0 + hidden), hidden, min(seen / (1.0 - hidden), 1.0))
+    if given["alpha"] is None:
+        return None
+    weight = check_fraction("alpha", alpha)
+    hidden = max(2.0 * weight - 1.0, 0.0)
+    return Rates(weight, hidden, min(seen / (1.0 - hidden), 1.0))
+
+
+def alpha_grid(seen: float) -> list[float]:
+    """Weights for class priors of 1/2, 1/20, 1/200, ... down to the seen share: alpha = 1 - seen 10^j."""
+    lighter = seen * 10.0 ** np.arange(4)
+    return [0.5, *(float(1.0 - weight) for weight in lighter[lighter < 0.5][::-1])]
+
+
+def choose_alpha(
+    model: PositiveCompleter,
+    cells: Observations,
+    features: dict[str, Features | None],
+    list_length: Any,
+    rng: np.random.Generator,
+) -> tuple[float, list[dict[str, float]]]:
+    """Weight whose lists find most of the positives that were hidden from it.
+
+    A fifth of the positives is taken away (both directions of a link in a symmetric matrix).
+    For each weight of the grid a model is fitted to the rest, and every row that lost a positive
+    gets a list of ``list_length`` unlabelled columns. The share of the hidden positives on these
+    lists is the score. No unlabelled cell is ever called negative: hidden true positives push
+    down all weights alike.
+    """
+    k = check_count("list_length", list_length)
+    mask = held_out_positives(cells, rng)
+    count = int(mask.sum())
+    if count == 0 or count == cells.nnz:
+        warnings.warn(
+            f'alpha="auto" needs positives to hold out and there are {cells.nnz}; alpha=0.5 is used',
+            DataWarning,
+            stacklevel=2,
+        )
+        return 0.5, []
+    training, hidden = cells.select(~mask), cells.select(mask)
+    seed = int(rng.integers(2**31))
+    path = []
+    for alpha in alpha_grid(density(cells)):
+        probe = clone(model).set_params(
+            alpha=alpha,
+            rho=None,
+            class_prior=None,
+            max_iter=min(model.max_iter, PROBE_SWEEPS),
+            random_state=seed,
+            verbose=0,
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            probe._fit_validated(training, features)
+        recall = recall_of_hidden(probe.row_factors_, probe.col_factors_, training, hidden, k, model)
+        path.append({"alpha": alpha, "recall": recall})
+    best = max(entry["recall"] for entry in path)
+    # Weights within one standard error cannot be told apart; of these the heaviest, since positives
+    # are known to be hidden and the lightest weight of the grid says that none are.
+    margin = np.sqrt(best * (1.0 - best) / count)
+    return max(entry["alpha"] for entry in path if entry["recall"] >= best - margin), path
+
+
+def held_out_positives(cells: Observations, rng: np.random.Generator) -> BoolArray:
+    """Mask over the stored cells; in a symmetric pattern both directions go together."""
+    draw = rng.random(cells.nnz)
+    n, m = cells.shape
+    csc = cells.csc
+    symmetric = (
+        n == m and np.array_equal(cells.indptr, csc.indptr) and np.array_equal(cells.indices, csc.indices)
+    )
+    if symmetric:
+        # Cell t of the transpose is cell t of the pattern, so csc.order pairs (i, j) with (j, i).
+        draw = np.where(cells.rows <= cells.indices, draw, draw[csc.order])
+    held: BoolArray = draw < HELD_OUT
+    return held
+
+
+def recall_of_hidden(
+    left: FloatArray,
+    right: FloatArray,
+    training: Observations,
+    hidden: Observations,
+    k: int,
+    model: PositiveCompleter,
+) -> float:
+    """Share of the hidden positives among the best ``k`` unlabelled columns of their rows."""
+    rows = np.flatnonzero(np.diff(hidden.indptr))
+    if rows.size > MAX_PROBE_ROWS:
+        rows = rows[:: -(-rows.size // MAX_PROBE_ROWS)]
+    known, wanted = training.csr[rows], hidden.csr[rows]
+    ids, _ = kernels.topk(
+        np.ascontiguousarray(left[rows]),
+        right,
+        k,
+        exclude=(known.indptr, known.indices),
+        n_threads=model._n_threads(),
+    )
+    listed = np.arange(rows.size)[:, None] * right.shape[0] + ids
+    truth = np.repeat(np.arange(rows.size), np.diff(wanted.indptr)) * right.shape[0] + wanted.indices
+    return float(np.isin(listed[ids >= 0], truth).sum() / wanted.nnz)
