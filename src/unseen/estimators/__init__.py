@@ -6,6 +6,7 @@ from unseen.estimators.completion import Completion
 from unseen.estimators.composed import ComposedCompleter, Composition
 from unseen.estimators.factorization import MatrixFactorization, SoftImpute
 from unseen.estimators.inductive import IMC
+from unseen.estimators.pair_clustering import PairClusterer, PUClustering
 from unseen.estimators.pu import BiasMC, ShiftMC
 from unseen.estimators.pu_inductive import BiasIMC, ShiftIMC
 
@@ -19,6 +20,8 @@ __all__ = [
     "ComposedCompleter",
     "Composition",
     "MatrixFactorization",
+    "PUClustering",
+    "PairClusterer",
     "ShiftIMC",
     "ShiftMC",
     "SoftImpute",

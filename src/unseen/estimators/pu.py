@@ -201,8 +201,8 @@ class ShiftMC(PositiveCompleter):
     Parameters
     ----------
     rank : int or None, default=50
-        Columns of the factors; for the convex forms ("box", "none") the largest rank that is kept,
-        None for no limit.
+        Columns of the factors for "relaxed"; the largest rank that is kept for "none", where None is no
+        limit. "box" finds its own rank.
     rho : float, optional
         Share of the true positives that are hidden, in [0, 1).
     class_prior : float, optional
@@ -254,7 +254,7 @@ class ShiftMC(PositiveCompleter):
     >>> from unseen import ShiftMC
     >>> from unseen.datasets import make_positives
     >>> data = make_positives(200, 100, n_groups=4, inside=1.0, across=0.0, rho=0.5, random_state=0)
-    >>> model = ShiftMC(8, rho=0.5, bound="box", random_state=0).fit(data.observations)
+    >>> model = ShiftMC(rho=0.5, bound="box", reg="0.3max").fit(data.observations)
     >>> hidden = data.hidden.tocoo()
     >>> bool(model.predict_labels(*hidden.coords).mean() > 0.95)
     True
@@ -315,7 +315,7 @@ class ShiftMC(PositiveCompleter):
         if self.bound == "none":
             return LowRankProx(max_rank=rank_limit(self.rank))
         limit = check_count("max_dense_cells", self.max_dense_cells)
-        return BoxedADMM(max_rank=rank_limit(self.rank), max_dense_cells=limit)
+        return BoxedADMM(max_dense_cells=limit)
 
     def _start(self, problem: Problem, solver: Solver, rng: np.random.Generator) -> State:
         state = super()._start(problem, solver, rng)

@@ -25,6 +25,12 @@ from unseen.validation import check_choice, check_count
 __all__ = ["BiasIMC", "ShiftIMC"]
 
 
+def side_map(intercept: bool, standardize: bool, whiten: bool) -> FeatureMap:
+    """Map of a side with features."""
+    features = WithOnes(standardize) if intercept else Given(standardize)
+    return Whitened(features) if whiten else features
+
+
 class _Inductive(PositiveCompleter):
     """Features on one or both sides; a side without them has coefficients of its own."""
 
@@ -46,10 +52,7 @@ class _Inductive(PositiveCompleter):
         return check_choice("solver", self.solver, ("cg", "prox")) == "prox"
 
     def _side_map(self, has_features: bool) -> FeatureMap:
-        if not has_features:
-            return Identity()
-        features = WithOnes(self.standardize) if self.intercept else Given(self.standardize)
-        return Whitened(features) if self.whiten else features
+        return side_map(self.intercept, self.standardize, self.whiten) if has_features else Identity()
 
     def _solver(self) -> Solver:
         if not self._convex():

@@ -50,8 +50,6 @@ class BoxedADMM(Solver):
         Relative residual at which to stop.
     lower, upper : float, default=0.0 and 1.0
         Bounds on every score.
-    max_rank : int, optional
-        Keep at most this many singular values; the problem is no longer convex then.
     max_dense_cells : int, default=50_000_000
         Refuse targets with more cells: several dense copies are needed.
     """
@@ -64,13 +62,11 @@ class BoxedADMM(Solver):
         tol: float = 1e-4,
         lower: float = 0.0,
         upper: float = 1.0,
-        max_rank: int | None = None,
         max_dense_cells: int = MAX_DENSE_CELLS,
     ) -> None:
         super().__init__(max_iter, tol)
         self.lower = lower
         self.upper = upper
-        self.max_rank = max_rank
         self.max_dense_cells = max_dense_cells
 
     def refuses(self, problem: Problem) -> str | None:
@@ -106,9 +102,7 @@ class BoxedADMM(Solver):
                 gap = goal - fitted
                 target = core + row.tdot(np.ascontiguousarray(col.tdot(gap.T).T)) / core.dtype.type(size)
             threshold = reg.reg / (split * size)
-            found = thresholded_svd(
-                _Dense(target), threshold, start=right, rng=rng, max_rank=self.max_rank
-            ).shrunk(threshold)
+            found = thresholded_svd(_Dense(target), threshold, start=right, rng=rng).shrunk(threshold)
             right = found.v
             last, core = fitted, (found.u * found.s) @ found.v.T
             fitted = core if term.free else row.dot(np.ascontiguousarray(col.dot(core.T).T))

@@ -1,0 +1,308 @@
+"""Clustering from pairs that are known to belong together."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from os import PathLike
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.cluster import KMeans
+from sklearn.utils.validation import check_is_fitted
+
+from unseen import io
+from unseen.cores import Full, LowRank
+from unseen.data import Observations
+from unseen.estimators.completion import Completion
+from unseen.estimators.pu_inductive import side_map
+from unseen.estimators.pu_rates import given_rates
+from unseen.estimators.reg_scale import lambda_max, resolve_reg
+from unseen.exceptions import InvalidDataError, ParameterError
+from unseen.losses import Background, Squared
+from unseen.parallel import one_blas_thread
+from unseen.problem import Problem
+from unseen.regularisers import Nuclear
+from unseen.solvers import AlternatingCG, ProxGradient
+from unseen.terms import Term
+from unseen.typing import BoolArray, Features, FloatArray, IndexArray
+from unseen.validation import check_count, check_entries, check_features, check_n_jobs, check_rng
+
+__all__ = ["PUClustering", "PairClusterer"]
+
+
+class PairClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """Base of the estimators that cluster items from known pairs.
+
+    Subclasses implement ``_fit_pairs`` and set ``labels_`` there.
+    """
+
+    labels_: IndexArray
+    n_features_in_: int
+
+    def fit(self, X: Any, y: None = None, *, pairs: Any = None, same: Any = None) -> Self:
+        """Cluster the rows of ``X``.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_items, n_features)
+            Features.
+        y : None
+            Ignored; there for scikit-learn.
+        pairs : array-like of int, shape (n_pairs, 2), optional
+            Items that are known to belong together, or not.
+        same : array-like of bool, shape (n_pairs,), optional
+            Whether each pair belongs together; None means that all do.
+
+        Returns
+        -------
+        self
+        """
+        features = check_features(X, None, "X")
+        if features.shape[0] == 0 or features.shape[1] == 0:
+            raise InvalidDataError(
+                f"X has shape {features.shape}: 0 sample(s) or 0 feature(s); a minimum of 1 is required."
+            )
+        checked, together = check_pairs(pairs, same, features.shape[0])
+        with one_blas_thread():
+            self._fit_pairs(features, checked, together)
+        self.n_features_in_ = features.shape[1]
+        return self
+
+    @abstractmethod
+    def _fit_pairs(self, features: Features, pairs: IndexArray, same: BoolArray) -> None:
+        """Learn from validated input; each unordered pair is there once."""
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted model to a directory, replacing an older one only when complete.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Directory to write; see :func:`unseen.load`.
+        """
+        check_is_fitted(self)
+        io.save(self, path)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class PUClustering(PairClusterer):
+    """Clustering from a few positive pairs, through features (PU, section on clustering).
+
+    Items i and j belong together with score x_i' D x_j, learned as in :class:`BiasIMC` from the
+    known pairs as positives and all other pairs as unlabelled:
+
+    min over D   alpha sum_known (x_i' D x_j - s_ij)^2 + (1 - alpha) sum_others (x_i' D x_j)^2 + reg ||D||_*
+
+    with s_ij = 1 for pairs that belong together, and 0 for pairs that are known not to, if any are
+    given. The leading eigenvectors of the symmetric score matrix are then clustered by k-means.
+    Without pairs every item is only known to belong with itself, which clusters the features alone.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters.
+    class_prior : float, optional
+        Share of all pairs that belong together; 1/n_clusters by default, which equal clusters have.
+        It sets alpha = 1 - s/(2 class_prior), with s the share of pairs that are known to.
+    alpha : float, optional
+        Weight of the known pairs, instead of ``class_prior``.
+    reg : float or str, default="0.1max"
+        Weight of the penalty, or a share of the smallest one that makes D zero.
+    intercept : bool, default=True
+        Append a constant to the features.
+    standardize : bool, default=True
+        Scale features to unit variance, and centre dense ones.
+    whiten : bool, default=False
+        Turn the features into orthonormal columns. Neither choice is better throughout: try both.
+    rank : int or None, default=None
+        Rank of D; None learns all of D by proximal steps, a number two factors by conjugate
+        gradients, for many features.
+    n_init : int, default=10
+        Restarts of k-means.
+    max_iter : int, default=200
+        Limit of sweeps.
+    tol : float, default=1e-5
+        Stop when a sweep lowers the objective by less than this share.
+    random_state : int or Generator, optional
+        Seed of the starts.
+    n_jobs : int, optional
+        Threads; None takes all cores. The result does not depend on it.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    labels_ : ndarray of int
+        Cluster of each item.
+    embedding_ : ndarray of shape (n_items, at most n_clusters)
+        What k-means saw: ``embedding_ @ embedding_.T`` is the leading part of the scores.
+    completer_ : Completion
+        Scores of pairs: ``completer_.predict_entries(i, j)``; not symmetric by itself.
+    n_iter_ : int
+        Sweeps done.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unseen import PUClustering
+    >>> rng = np.random.default_rng(0)
+    >>> centres = np.repeat([[0.0, 0.0], [6.0, 0.0]], 20, axis=0)
+    >>> X = np.hstack([centres, np.zeros((40, 3))]) + rng.normal(size=(40, 5))
+    >>> model = PUClustering(2, random_state=0).fit(X, pairs=[[0, 1], [2, 3], [20, 21], [22, 23]])
+    >>> bool(model.labels_[0] == model.labels_[5]), bool(model.labels_[0] == model.labels_[30])
+    (True, False)
+    """
+
+    embedding_: FloatArray
+    completer_: Completion
+    n_iter_: int
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        class_prior: float | None = None,
+        alpha: float | None = None,
+        reg: float | str = "0.1max",
+        intercept: bool = True,
+        standardize: bool = True,
+        whiten: bool = False,
+        rank: int | None = None,
+        n_init: int = 10,
+        max_iter: int = 200,
+        tol: float = 1e-5,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.class_prior = class_prior
+        self.alpha = alpha
+        self.reg = reg
+        self.intercept = intercept
+        self.standardize = standardize
+        self.whiten = whiten
+        self.rank = rank
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _fit_pairs(self, features: Features, pairs: IndexArray, same: BoolArray) -> None:
+        n_clusters = check_count("n_clusters", self.n_clusters)
+        n_items = features.shape[0]
+        if n_clusters > n_items:
+            raise ParameterError(f"n_clusters={n_clusters} is more than the {n_items} items (n_samples)")
+        rng = check_rng(self.random_state)
+        cells = pair_matrix(pairs, same, n_items, features.dtype)
+        self.completer_ = self._fit_scores(cells, features, n_clusters, rng)
+        self.n_iter_ = self.completer_.n_iter_
+        left, right = self.completer_.row_factors_, self.completer_.col_factors_
+        self.embedding_ = spectral_embedding(left, right, n_clusters)
+        kmeans = KMeans(
+            n_clusters, n_init=check_count("n_init", self.n_init), random_state=int(rng.integers(2**31))
+        )
+        self.labels_ = kmeans.fit_predict(self.embedding_).astype(np.int64)
+
+    def _fit_scores(
+        self, cells: Observations, features: Features, n_clusters: int, rng: np.random.Generator
+    ) -> Completion:
+        seen = float(cells.values.sum()) / (cells.shape[0] * cells.shape[1])
+        prior = self.class_prior
+        if prior is None and self.alpha is None:
+            prior = max(1.0 / n_clusters, seen)
+        rates = given_rates("auto" if self.alpha is None else self.alpha, None, prior, seen)
+        assert rates is not None
+        loss = Squared(2.0 * rates.alpha, Background(2.0 * (1.0 - rates.alpha)))
+        a_map = side_map(self.intercept, self.standardize, self.whiten)
+        rank = None if self.rank is None else LowRank(check_count("rank", self.rank))
+        core, solver = (Full(), ProxGradient()) if rank is None else (rank, AlternatingCG())
+        parts: dict[str, Any] = {"row_features": features, "col_features": features}
+        problem = Problem(
+            cells, [Term(a_map, a_map, core)], loss, **parts, n_threads=check_n_jobs(self.n_jobs)
+        )
+        reg = resolve_reg(self.reg, lambda: lambda_max(problem, np.random.default_rng(0)))
+        model = Completion(
+            [Term(a_map, a_map, core, Nuclear(reg))],
+            loss=loss,
+            solver=solver,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            random_state=int(rng.integers(2**31)),
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+        )
+        return model.fit(cells, **parts)
+
+
+def check_pairs(pairs: Any, same: Any, n_items: int) -> tuple[IndexArray, BoolArray]:
+    """Unordered pairs, each once, and whether they belong together.
+
+    Pairs of an item with itself say nothing and are left out.
+    """
+    if pairs is None:
+        if same is not None:
+            raise InvalidDataError("same was given without pairs; pass pairs= as well")
+        return np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=bool)
+    given = np.asarray(pairs)
+    if given.size == 0:
+        given = np.zeros((0, 2), dtype=np.int64)
+    if given.ndim != 2 or given.shape[1] != 2:
+        raise InvalidDataError(f"pairs must have shape (n_pairs, 2), got {given.shape}")
+    first, second = check_entries(given[:, 0], given[:, 1], (n_items, n_items))
+    together = np.ones(len(given), dtype=bool) if same is None else np.asarray(same)
+    if together.shape != (len(given),) or not np.isin(together, (0, 1)).all():
+        raise InvalidDataError(
+            f"same must be one True or False for each of {len(given)} pairs, got shape {together.shape}"
+        )
+    together = together.astype(bool)
+    low, high = np.minimum(first, second), np.maximum(first, second)
+    apart = np.flatnonzero((low == high) & ~together)
+    if apart.size:
+        raise InvalidDataError(f"pairs say that item {low[apart[0]]} does not belong with itself")
+    key = low * n_items + high
+    unique, place = np.unique(key, return_inverse=True)
+    votes = np.bincount(place, together, minlength=unique.size)
+    totals = np.bincount(place, minlength=unique.size)
+    torn = np.flatnonzero((votes > 0) & (votes < totals))
+    if torn.size:
+        row, col = divmod(int(unique[torn[0]]), n_items)
+        raise InvalidDataError(f"pairs ({row}, {col}) are said to belong together and not to")
+    low, high = np.divmod(unique, n_items)
+    kept = low != high
+    return np.column_stack([low, high])[kept], (votes > 0)[kept]
+
+
+def pair_matrix(pairs: IndexArray, same: BoolArray, n_items: int, dtype: Any = np.float64) -> Observations:
+    """Symmetric matrix of ones (together) and stored zeros (apart).
+
+    Without a single pair that belongs together, every item at least belongs with itself.
+    """
+    rows, cols, values = pairs[:, 0], pairs[:, 1], same.astype(dtype)
+    rows, cols, values = np.r_[rows, cols], np.r_[cols, rows], np.r_[values, values]
+    if not same.any():
+        itself = np.arange(n_items)
+        rows, cols = np.r_[rows, itself], np.r_[cols, itself]
+        values = np.r_[values, np.ones(n_items, dtype=dtype)]
+    return Observations.from_triples(rows, cols, values, (n_items, n_items))
+
+
+def spectral_embedding(left: FloatArray, right: FloatArray, n_axes: int) -> FloatArray:
+    """Leading positive part of ``(left right' + right left')/2`` as ``E E'``, without forming it."""
+    width = left.shape[1]
+    basis, small = np.linalg.qr(np.hstack([left, right]).astype(np.float64))
+    swap = 0.5 * small[:, :width] @ small[:, width:].T
+    values, vectors = np.linalg.eigh(swap + swap.T)
+    picked = np.argsort(-values)[:n_axes]
+    picked = picked[values[picked] > 1e-12 * max(float(np.abs(values).max(initial=0.0)), 1e-300)]
+    if picked.size == 0:  # nothing was learned: all items look alike
+        return np.zeros((left.shape[0], 1))
+    embedding: FloatArray = basis @ (vectors[:, picked] * np.sqrt(values[picked]))
+    return embedding
