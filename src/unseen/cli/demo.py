@@ -25,10 +25,8 @@ def demo(
     """Complete ratings with and without features, predict cold rows, find hidden positives."""
     if directory.exists() and not directory.is_dir():
         raise UsageError(f"--out {directory}: there is a file of that name; a directory is written")
-    try:
-        import matplotlib as mpl
-    except ModuleNotFoundError as error:
-        raise UsageError("the report needs matplotlib: pip install 'unseen[plot]'") from error
+    import matplotlib as mpl
+
     from unseen.cli import demo_tasks as tasks
     from unseen.cli.demo_page import make_page, surroundings
     from unseen.cli.sinks import replacing

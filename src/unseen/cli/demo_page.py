@@ -126,9 +126,7 @@ def _bars(task: TaskResult) -> Any:
     if NOISE_FLOOR in task.facts:
         floor = task.facts[NOISE_FLOOR]
         ax.axvline(floor, color="#D55E00", linestyle="--", linewidth=1.2)
-        ax.text(
-            floor, len(names) - 0.42, "noise floor", color="#D55E00", fontsize=9, ha="center", va="bottom"
-        )
+        ax.text(floor + 0.012, len(names) - 0.42, "noise floor", color="#D55E00", fontsize=9, va="bottom")
     ax.set_yticks(places, names)
     ax.set(xlabel="RMSE", xlim=(0, 1.14 * (max(errors) + max(spread))), ylim=(-0.6, len(names) - 0.1))
     ax.spines[["top", "right"]].set_visible(False)

@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 LIST_LENGTH = 10
-NOISE_FLOOR = "error of the truth itself, before noise and rounding,"
+NOISE_FLOOR = "noise floor (error of the truth before noise and rounding)"
 
 
 @dataclass(frozen=True)

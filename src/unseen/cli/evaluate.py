@@ -88,7 +88,15 @@ def evaluate(
     if method is None:
         if test is None:
             raise UsageError("TEST is needed to score a model, or --method to cross-validate on DATA")
-        score_model(out, source, test, names, (row, col, value, sep, no_header), exclude, unknown.value)
+        columns = {
+            "row": row,
+            "col": col,
+            "value": value,
+            "has_values": not no_value,
+            "sep": sep,
+            "header": not no_header,
+        }
+        score_model(out, source, test, names, columns=columns, exclude=exclude, unknown=unknown.value)
         return
     if test is not None:
         raise UsageError("--method cross-validates on one file; leave TEST out, or --method")

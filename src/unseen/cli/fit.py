@@ -59,7 +59,8 @@ def fit(
     start = time.perf_counter()
     model.fit(cells, **features)
     seconds = time.perf_counter() - start
-    model.set_params(verbose=0)
+    if "verbose" in model.get_params():
+        model.set_params(verbose=0)  # whoever loads the model did not ask for bars
     remember(model, method, file, cells, names)
     model.save(model_path)
     document = {
@@ -95,7 +96,6 @@ def remember(
         "row": row,
         "col": col,
         "value": value,
-        "header": file.header,
         "row_feature_names": names.get("row"),
         "col_feature_names": names.get("col"),
     }

@@ -6,7 +6,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from unseen.cli.sources import CellFile, Indices, find, onto_training
+from unseen.cli.sources import Indices, find, like_training, onto_training
 from unseen.cli.tables import read_ids
 from unseen.data import Observations, Vocabulary
 from unseen.exceptions import DataWarning, UnknownIdError
@@ -16,14 +16,10 @@ __all__ = ["exclusions", "for_arrow", "known_ids", "list_columns", "wanted_rows"
 
 
 def exclusions(
-    model: Any, path: Path, row: str | None, col: str | None, sep: str | None, no_header: bool
+    model: Any, path: Path, row: str | None, col: str | None, sep: str | None, header: bool
 ) -> Observations:
     """The cells of a file in the model's numbering; ids that the model does not know cannot come up."""
-    source = getattr(model, "source_", None) or {}
-    headed = not no_header and source.get("header", True)
-    file = CellFile(
-        path, row or source.get("row"), col or source.get("col"), has_values=False, sep=sep, header=headed
-    )
+    file = like_training(model, path, row=row, col=col, sep=sep, header=header)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # a pair that is listed twice is left out once
         return onto_training(file.read(), model)[0]

@@ -46,9 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("unseen"):
             raise
-        return _complain(
-            f"the command line needs {error.name}, which is not installed: pip install 'unseen[cli]'", FAILED
-        )
+        return _complain(_not_installed(error.name), FAILED)
     from typer import Abort, BadParameter
 
     # The base of what typer itself says about wrong usage; newer releases carry their own copy of click.
@@ -79,9 +77,19 @@ def _explain(error: Exception) -> tuple[str, int]:
         return str(error), FAILED
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}", FAILED
+    if isinstance(error, ModuleNotFoundError) and error.name and not error.name.startswith("unseen"):
+        return _not_installed(error.name), FAILED
+    if isinstance(error, ImportError) and "unseen[" in str(error):
+        return str(error), FAILED
     if isinstance(error, MemoryError):
         return f"not enough memory ({error})", FAILED
     return f"{type(error).__name__}: {error} (--debug shows where)", FAILED
+
+
+def _not_installed(module: str) -> str:
+    package = module.partition(".")[0]
+    extra = {"matplotlib": "plot", "pandas": "frames", "polars": "frames"}.get(package, "cli")
+    return f"this needs {package}, which is not installed: pip install 'unseen[{extra}]'"
 
 
 def _complain(message: str, code: int) -> int:

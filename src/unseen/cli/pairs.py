@@ -9,27 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from unseen.cli.sources import CellFile, FeatureFile, Indices, find, training_ids
-from unseen.cli.tables import column_names, guess_separator
+from unseen.cli.sources import FeatureFile, Indices, find, training_ids
 from unseen.data import Vocabulary
 from unseen.exceptions import ModelFileError, UnknownIdError
 from unseen.typing import Features, FloatArray
 
-__all__ = ["Side", "Sides", "free_name", "pairs_file", "predict_batch"]
+__all__ = ["Side", "Sides", "free_name", "predict_batch"]
 
 MAX_BLOCK = 4_000_000
 """Cells of a dense block of predictions for new rows or columns."""
-
-
-def pairs_file(
-    model: Any, path: Path, row: str | None, col: str | None, sep: str | None, no_header: bool
-) -> CellFile:
-    """A file of pairs with the columns of the training file, where it has them."""
-    names = column_names(path, guess_separator(path, sep), not no_header)
-    source = getattr(model, "source_", None) or {}
-    row = row if row is not None or source.get("row") not in names else source["row"]
-    col = col if col is not None or source.get("col") not in names else source["col"]
-    return CellFile(path, row, col, has_values=False, sep=sep, header=not no_header)
 
 
 @dataclass(frozen=True)

@@ -43,13 +43,14 @@ def predict(
 ) -> None:
     """Predict the cells of PAIRS, line by line, in the order of the file."""
     import unseen
-    from unseen.cli.pairs import Side, Sides, free_name, pairs_file, predict_batch
+    from unseen.cli.pairs import Side, Sides, free_name, predict_batch
     from unseen.cli.sinks import Records, TableWriter
+    from unseen.cli.sources import like_training
     from unseen.cli.tables import guess_separator, read_batches
     from unseen.exceptions import InvalidDataError
 
     model = unseen.load(model_path)
-    file = pairs_file(model, pairs, row, col, sep, no_header)
+    file = like_training(model, pairs, row=row, col=col, sep=sep, header=not no_header)
     row_name, col_name, _ = file.columns()
     sides = Sides(
         Side.of(model, "row", row_features, id_column, row_name),

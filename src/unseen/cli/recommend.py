@@ -56,7 +56,7 @@ def recommend(
     )
     left_out = None
     if exclude is not None:
-        left_out = exclusions(model, exclude, row, col, sep, no_header)
+        left_out = exclusions(model, exclude, row, col, sep, not no_header)
     names = list_columns(model)
     sink = Records() if out.json and target is None else TableWriter(target)
     with sink as writer:

@@ -11,7 +11,7 @@ import numpy as np
 import unseen
 from unseen.cli.lists import exclusions
 from unseen.cli.output import Output
-from unseen.cli.sources import CellFile, onto_training
+from unseen.cli.sources import like_training, onto_training
 from unseen.data import Observations
 from unseen.exceptions import InvalidDataError, UnknownIdError
 from unseen.model_selection import KFoldEntries, Split, cross_validate, get_scorer
@@ -24,19 +24,33 @@ def score_model(
     model_path: Path,
     test_path: Path,
     names: list[str],
-    columns: tuple[str | None, str | None, str | None, str | None, bool],
+    *,
+    columns: dict[str, Any],
     exclude: Path | None,
     unknown: str,
 ) -> None:
-    """Score a saved model on a file of test cells."""
+    """Score a saved model on a file of test cells.
+
+    Parameters
+    ----------
+    out : Output
+        Where the scores go.
+    model_path, test_path : Path
+        The model and the cells.
+    names : list of str
+        Measures.
+    columns : dict
+        How to read the cells, as `like_training` takes it.
+    exclude : Path or None
+        Training cells, for the measures that rank.
+    unknown : {"error", "skip"}
+        What to do about ids that the model does not know.
+    """
     model = unseen.load(model_path)
-    known = getattr(model, "source_", None) or {}
-    row, col, value, sep, no_header = columns
-    header = not no_header and known.get("header", True)
-    file = CellFile(
-        test_path, row or known.get("row"), col or known.get("col"), value or known.get("value"),
-        has_values=value is not None or known.get("value", "") is not None, sep=sep, header=header,
-    )  # fmt: skip
+    source = getattr(model, "source_", None) or {}
+    if columns["value"] is None and source.get("value", "") is None:  # fitted to pairs without values
+        columns = {**columns, "has_values": False}
+    file = like_training(model, test_path, **columns)
     cells = file.read()
     test, lost = onto_training(cells, model)
     n_lost = cells.nnz - test.nnz
@@ -50,7 +64,7 @@ def score_model(
     if exclude is None:
         train = test.select(np.zeros(test.nnz, dtype=bool))
     else:
-        train = exclusions(model, exclude, row, col, sep, no_header)
+        train = exclusions(model, exclude, columns["row"], columns["col"], columns["sep"], columns["header"])
     parts = Split(train, test)
     scores = {name: get_scorer(name)(model, parts) for name in names}
     document = {

@@ -8,7 +8,7 @@ import os
 import secrets
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
@@ -49,6 +49,8 @@ class TableWriter:
     def __init__(self, path: Path | None) -> None:
         if path is not None and not path.name.endswith(self.FORMATS):
             raise ParameterError(f"--out {path}: the name must end in {', '.join(self.FORMATS)}.")
+        if path is not None and path.is_dir():
+            raise InvalidDataError(f"--out {path}: there is a directory of that name.")
         if path is not None and not path.parent.is_dir():
             raise InvalidDataError(f"--out {path}: there is no directory {path.parent}.")
         self.path = path
@@ -89,15 +91,11 @@ class TableWriter:
         self.n_lines += table.num_rows
 
     def _write_text(self, table: Any) -> None:
-        from pyarrow import csv as arrow_csv
-
         if self.n_lines == 0:
             text = io.StringIO()
             csv.writer(text, delimiter=self._sep, lineterminator="\n").writerow(table.column_names)
             self._stream.write(text.getvalue().encode())
-        style = "needed" if _needs_quotes(table, self._sep) else "none"
-        options = arrow_csv.WriteOptions(include_header=False, delimiter=self._sep, quoting_style=style)
-        arrow_csv.write_csv(table, self._stream, options)
+        self._stream.write(_lines(table, self._sep))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -105,9 +103,10 @@ class TableWriter:
         if self.path is None:
             self._stream.flush()
             return
-        for handle in (self._parquet, self._stream):
-            if handle is not None:
-                handle.close()
+        with suppress(Exception) if error is not None else nullcontext():
+            for handle in (self._parquet, self._stream):
+                if handle is not None:
+                    handle.close()
         self._replacing.__exit__(kind, error, trace)
 
 
@@ -128,13 +127,22 @@ class _TextAsBytes:
         sys.stdout.flush()
 
 
-def _needs_quotes(table: Any, sep: str) -> bool:
-    """Whether a text of the table would be misread without quotes."""
+def _lines(table: Any, sep: str) -> bytes:
+    """A table as lines of text; only texts that would be misread get quotes, whatever else is there."""
+    import pyarrow as pa
     from pyarrow import compute
 
-    texts = [column for column in table.columns if str(column.type) in ("string", "large_string")]
-    pattern = f'["\r\n{sep}]|^\\s|\\s$|^$'
-    return any(compute.any(compute.match_substring_regex(column, pattern)).as_py() for column in texts)
+    mark, nothing, end, between = (pa.scalar(text, pa.large_string()) for text in ('"', "", "\n", sep))
+    columns = []
+    for column in table.columns:
+        text = compute.cast(column, pa.large_string()).combine_chunks()
+        doubled = compute.replace_substring(text, '"', '""')
+        quoted = compute.binary_join_element_wise(mark, doubled, mark, nothing)
+        columns.append(compute.if_else(compute.match_substring_regex(text, f'["\r\n{sep}]'), quoted, text))
+    lines = compute.binary_join_element_wise(*columns, between)
+    whole = pa.LargeListArray.from_arrays(pa.array([0, len(lines)], pa.int64()), lines)
+    joined: str = compute.binary_join(whole, end)[0].as_py()
+    return f"{joined}\n".encode() if len(lines) else b""
 
 
 class Records:

@@ -15,7 +15,15 @@ from unseen.data import Observations, Vocabulary, align, read_edges, read_triple
 from unseen.exceptions import InvalidDataError, ParameterError
 from unseen.typing import Array, Features
 
-__all__ = ["CellFile", "FeatureFile", "find", "onto_training", "read_features", "training_ids"]
+__all__ = [
+    "CellFile",
+    "FeatureFile",
+    "find",
+    "like_training",
+    "onto_training",
+    "read_features",
+    "training_ids",
+]
 
 Indices = npt.NDArray[np.int64]
 INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
@@ -201,6 +209,35 @@ def read_features(
                 ids, like, missing
             )
     return features, names
+
+
+def like_training(
+    model: Any,
+    path: Path,
+    *,
+    row: str | None,
+    col: str | None,
+    value: str | None = None,
+    has_values: bool = False,
+    sep: str | None = None,
+    header: bool = True,
+) -> CellFile:
+    """A file whose columns are named as in the training file, where it has such columns."""
+    names = column_names(path, guess_separator(path, sep), header)
+    source = getattr(model, "source_", None) or {}
+    given = {"row": row, "col": col, "value": value}
+    for key in given:
+        if given[key] is None and source.get(key) in names:
+            given[key] = source[key]
+    return CellFile(
+        path,
+        given["row"],
+        given["col"],
+        given["value"],
+        has_values=has_values,
+        sep=sep,
+        header=header,
+    )
 
 
 def training_ids(model: Any, side: Literal["row", "col"]) -> Vocabulary:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +46,7 @@ def column_names(path: Path, sep: str, header: bool = True) -> list[str]:
 def read_batches(path: Path, columns: list[str], *, sep: str, header: bool = True) -> Iterator[list[Any]]:
     """Columns of a file as pyarrow arrays, some lines at a time; ids of text files stay text."""
     if is_parquet(path):
-        for batch in _open_parquet(path).iter_batches(columns=list(dict.fromkeys(columns))):
-            yield [_complete(batch.column(name), path, name) for name in columns]
+        yield from _complete(_open_parquet(path).iter_batches(columns=columns), columns, path)
         return
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
@@ -62,8 +61,7 @@ def read_batches(path: Path, columns: list[str], *, sep: str, header: bool = Tru
     )
     try:
         with pa.input_stream(str(path), compression="detect") as stream:
-            for batch in arrow_csv.open_csv(stream, read, parse, convert):
-                yield [_complete(batch.column(name), path, name) for name in columns]
+            yield from _complete(arrow_csv.open_csv(stream, read, parse, convert), columns, path)
     except pa.ArrowInvalid as error:
         raise InvalidDataError(f"{path}: {error}.") from error
 
@@ -110,13 +108,22 @@ def _open_parquet(path: Path) -> Any:
         raise InvalidDataError(f"{path}: {error}.") from error
 
 
-def _complete(ids: Any, path: Path, name: str) -> Any:
+def _complete(batches: Iterable[Any], columns: list[str], path: Path) -> Iterator[list[Any]]:
+    """Columns of each batch; an id that is not there is an error with its line."""
+    import pyarrow as pa
     from pyarrow import compute
 
-    missing = ids.is_null()
-    if str(ids.type) in ("string", "large_string"):
-        missing = compute.or_kleene(missing, compute.equal(compute.binary_length(ids), 0))
-    if compute.any(missing).as_py():
-        line = compute.index(missing, True).as_py()
-        raise InvalidDataError(f"{path}: column {name!r} has no id in line {line} (from 0) of a batch.")
-    return ids
+    start = 0
+    for batch in batches:
+        found = [batch.column(name) for name in columns]
+        for name, ids in zip(columns, found, strict=True):
+            missing = ids.is_null()
+            if pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type):
+                missing = compute.or_kleene(missing, compute.equal(compute.binary_length(ids), 0))
+            place = compute.index(missing, True).as_py()
+            if place >= 0:
+                raise InvalidDataError(
+                    f"{path}: column {name!r} has no id in line {start + place} (from 0, header apart)."
+                )
+        start += batch.num_rows
+        yield found

@@ -1,0 +1,146 @@
+"""Lists and scores: the same as through the library, in the user's own ids."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from cli_files import ITEMS, USERS
+
+import unseen
+from unseen.data import read_triples
+from unseen.metrics import ndcg_at_k, rmse
+from unseen.model_selection import KFoldEntries, cross_validate
+
+
+@pytest.fixture(scope="module")
+def cells(files):
+    return read_triples(files.ratings, row="user", col="item", value="stars")
+
+
+class TestRecommend:
+    def test_lists_are_those_of_the_library(self, run, files, model, cells):
+        loaded = unseen.load(model)
+        asked = loaded.row_ids_.index_of([USERS[7], USERS[2]])
+        ids, scores = loaded.recommend(asked, k=4, exclude=cells)
+        document = run(
+            "recommend",
+            model,
+            "--rows",
+            f"{USERS[7]},{USERS[2]}",
+            "-k",
+            4,
+            "--exclude",
+            files.ratings,
+            "--json",
+        ).document
+        lines = document["recommendations"]
+        assert [line["user"] for line in lines] == [USERS[7]] * 4 + [USERS[2]] * 4
+        assert [line["rank"] for line in lines] == [1, 2, 3, 4] * 2
+        assert [line["item"] for line in lines] == loaded.col_ids_[ids.ravel()].tolist()
+        assert np.array_equal([line["score"] for line in lines], scores.ravel())
+
+    def test_excluded_cells_never_come_up(self, run, files, model, tmp_path):
+        run("recommend", model, "--all", "-k", 50, "--exclude", files.ratings, "--out", tmp_path / "x.csv")
+        found = pd.read_csv(tmp_path / "x.csv")
+        known = pd.read_csv(files.ratings)
+        both = found.merge(known, on=["user", "item"])
+        assert len(both) == 0
+        assert len(found) + len(known) == len(USERS) * len(ITEMS)
+        run("recommend", model, "--all", "-k", 50, "--out", tmp_path / "y.csv")
+        assert len(pd.read_csv(tmp_path / "y.csv")) == len(USERS) * len(ITEMS)
+
+    def test_candidates_and_rows_from_files(self, run, model, tmp_path):
+        (tmp_path / "rows.txt").write_text(f"{USERS[3]}\n\n{USERS[1]}\n", encoding="utf-8")
+        pd.DataFrame({"item": [50, 20]}).to_parquet(tmp_path / "allowed.parquet")
+        out = tmp_path / "x.parquet"
+        run(
+            "recommend", model, "--rows-file", tmp_path / "rows.txt", "--out", out,
+            "--candidates", tmp_path / "allowed.parquet",
+        )  # fmt: skip
+        found = pd.read_parquet(out)
+        assert found["user"].tolist() == [USERS[3]] * 2 + [USERS[1]] * 2
+        assert set(found["item"]) == {20, 50}
+
+    def test_pieces_do_not_change_the_result(self, run, model, monkeypatch):
+        whole = run("recommend", model, "--all", "-k", 3).out
+        monkeypatch.setattr("unseen.cli.recommend.ROWS_AT_A_TIME", 7)
+        assert run("recommend", model, "--all", "-k", 3).out == whole
+
+    def test_unknown_ids_are_named(self, run, model, tmp_path):
+        assert "'nobody'" in run("recommend", model, "--rows", f"{USERS[0]},nobody", code=1).err
+        (tmp_path / "c.txt").write_text("20\n12345\n")
+        ended = run("recommend", model, "--all", "--candidates", tmp_path / "c.txt", code=1)
+        assert "'12345'" in ended.err
+        assert "c.txt" in ended.err
+
+    @pytest.mark.parametrize("options", [(), ("--all", "--rows", "a")])
+    def test_rows_are_said_once(self, run, model, options):
+        assert "--rows" in run("recommend", model, *options, code=2).err
+
+
+class TestEvaluate:
+    def test_scores_are_those_of_the_library(self, run, files, model, cells):
+        loaded = unseen.load(model)
+        document = run("evaluate", model, files.ratings, "--metrics", "rmse,ndcg@3", "--json").document
+        assert document["scores"]["rmse"] == rmse(cells, loaded.predict_entries(cells.rows, cells.indices))
+        ids, _ = loaded.recommend(np.arange(len(USERS)), k=3)
+        assert document["scores"]["ndcg@3"] == pytest.approx(ndcg_at_k(cells.csr, ids, 3))
+        assert document["n_skipped"] == 0
+
+    def test_known_cells_can_be_left_out_of_lists(self, run, files, model, tmp_path):
+        frame = pd.read_csv(files.ratings)
+        frame.iloc[::2].to_csv(tmp_path / "known.csv", index=False)
+        frame.iloc[1::2].to_csv(tmp_path / "test.csv", index=False)
+        options = ("evaluate", model, tmp_path / "test.csv", "--metrics", "recall@5", "--json")
+        plain = run(*options).document["scores"]["recall@5"]
+        without = run(*options, "--exclude", tmp_path / "known.csv").document["scores"]["recall@5"]
+        assert without > plain
+
+    def test_unknown_ids(self, run, files, model, tmp_path):
+        frame = pd.read_csv(files.ratings).head(5)
+        frame.loc[2, "user"] = "nobody"
+        frame.to_csv(tmp_path / "t.csv", index=False)
+        ended = run("evaluate", model, tmp_path / "t.csv", code=1)
+        assert "'nobody'" in ended.err
+        assert "1 of 5" in ended.err
+        document = run("evaluate", model, tmp_path / "t.csv", "--unknown", "skip", "--json").document
+        assert (document["n_cells"], document["n_skipped"]) == (4, 1)
+
+    def test_cross_validation_is_that_of_the_library(self, run, files, cells):
+        document = run(
+            "evaluate", files.ratings, "--method", "mf", "--rank", 2, "--folds", 3, "--seed", 5, "--json"
+        ).document
+        direct = cross_validate(
+            unseen.MatrixFactorization(2, random_state=5), cells, cv=KFoldEntries(3, random_state=5)
+        )
+        assert document["scores"]["rmse"]["mean"] == direct.mean("rmse")
+        assert document["scores"]["rmse"]["std"] == pytest.approx(np.std(direct.column("rmse")))
+
+    def test_rows_are_held_out_whole(self, run, files):
+        from unseen.cli.scoring import RowFolds
+
+        cells = read_triples(files.ratings, row="user", col="item", value="stars")
+        seen = []
+        for split in RowFolds(4, 0).split(cells):
+            assert not set(split.train.rows) & set(split.test.rows)
+            assert split.train.nnz + split.test.nnz == cells.nnz
+            seen.extend(split.rows.tolist())
+        assert sorted(seen) == list(range(len(USERS)))
+
+    def test_features_help_cold_rows(self, run, files):
+        options = ("evaluate", files.ratings, "--split", "rows", "--folds", 3, "--json", "--method")
+        features = ("--row-features", files.row_features, "--col-features", files.col_features)
+        with_features = run(*options, "imc", "--reg", 0.1, *features).document["scores"]["rmse"]["mean"]
+        without = run(*options, "mf", "--center", "biases").document["scores"]["rmse"]["mean"]
+        assert with_features < 0.5 * without
+
+    def test_a_table_for_people(self, run, files, model):
+        assert "rmse" in run("evaluate", model, files.ratings).out
+        assert "std" in run("evaluate", files.ratings, "--method", "bias", "--folds", 2).out
+
+    def test_usage(self, run, files, model):
+        assert "TEST" in run("evaluate", model, code=2).err
+        assert "TEST" in run("evaluate", files.ratings, files.ratings, "--method", "mf", code=2).err
+        assert "'best'" in run("evaluate", model, files.ratings, "--metrics", "best", code=2).err
+        assert "folds" in run("evaluate", files.ratings, "--method", "bias", "--folds", 1, code=2).err
