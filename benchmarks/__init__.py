@@ -1,0 +1,4 @@
+"""Scripts that produce every figure the documentation shows.
+
+``python -m benchmarks --list`` names them; each writes JSON into ``benchmarks/stored``.
+"""

@@ -1,0 +1,39 @@
+"""Where results are kept, and what they were measured with."""
+
+from __future__ import annotations
+
+import json
+import platform
+import resource
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from unseen import kernels
+
+STORED = Path(__file__).parent / "stored"
+
+
+def environment() -> dict[str, Any]:
+    """Versions and machine, as far as a reader needs them to judge a figure."""
+    return {
+        "unseen": version("unseen"),
+        "numpy": version("numpy"),
+        "scipy": version("scipy"),
+        "python": platform.python_version(),
+        "kernels": kernels.provider(),
+        "isa": kernels.isa(),
+    }
+
+
+def store(name: str, results: dict[str, Any]) -> Path:
+    """Write results as ``stored/NAME.json``."""
+    STORED.mkdir(exist_ok=True)
+    path = STORED / f"{name}.json"
+    path.write_text(json.dumps({"environment": environment(), **results}, indent=1) + "\n")
+    return path
+
+
+def peak_memory_gib() -> float:
+    """Largest resident memory of this process so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
