@@ -120,11 +120,14 @@ class NeighbourLinks(LinkCompleter):
         ndarray of shape (len(rows), n_nodes)
             Dense; ask for few nodes at a time.
         """
-        check_is_fitted(self)
-        asked = np.atleast_1d(np.asarray(rows))
-        picked, _ = check_entries(asked, np.zeros_like(asked), (self.graph_.shape[0], 1))
+        picked = self._check_rows(rows)
         with one_blas_thread():
             return self._scores_from(self.graph_[picked])
+
+    def _check_rows(self, rows: Any) -> IndexArray:
+        check_is_fitted(self)
+        asked = np.atleast_1d(np.asarray(rows))
+        return check_entries(asked, np.zeros_like(asked), (self.graph_.shape[0], 1))[0]
 
     def predict_entries(self, rows: Any, cols: Any) -> FloatArray:
         """Score single pairs.
@@ -213,8 +216,7 @@ class NeighbourLinks(LinkCompleter):
         """
         check_is_fitted(self)
         n = self.graph_.shape[0]
-        asked = np.atleast_1d(np.asarray(rows))
-        picked, _ = check_entries(asked, np.zeros_like(asked), (n, 1))
+        picked = self._check_rows(rows)
         k = check_count("k", k)
         indptr, indices = self._excluded(exclude, picked)
         barred = None

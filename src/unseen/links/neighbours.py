@@ -6,6 +6,7 @@ import math
 from typing import Literal
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from unseen import kernels
@@ -24,12 +25,21 @@ DEFAULT_SHARE = 0.3
 
 
 class CommonNeighbors(NeighbourLinks):
-    """Number of neighbours that two nodes share: ``(A^2)_ij``.
+    """Neighbours that two nodes share: ``sum_z a_iz a_zj / d_z^degree_power``.
 
-    With weighted links each shared neighbour counts the product of the two weights.
+    By default their number, ``(A^2)_ij``; with weighted links each shared neighbour counts the
+    product of the two weights.
+
+    Parameters
+    ----------
+    degree_power : float, default=0.0
+        How far neighbours that many nodes share are held back; d_z is the degree (sum of
+        weights) of z. With 1 each shared neighbour counts one over its degree.
 
     Attributes
     ----------
+    spread_ : csr_array
+        The graph with rows divided by ``d_z^degree_power``.
     graph_ : csr_array
         The symmetric training graph.
     history_ : list of dict
@@ -48,11 +58,21 @@ class CommonNeighbors(NeighbourLinks):
     array([2., 0.])
     """
 
+    def __init__(self, degree_power: float = 0.0) -> None:
+        self.degree_power = degree_power
+
     def _fit_graph(self, graph: CSR) -> None:
+        power = check_positive("degree_power", self.degree_power, strict=False)
+        degrees = np.asarray(graph.sum(axis=1), dtype=np.float64)
+        share = np.divide(1.0, degrees**power, out=np.zeros_like(degrees), where=degrees > 0)
+        per_link = np.repeat(share, np.diff(graph.indptr))
         self.graph_ = graph
+        self.spread_ = sparse.csr_array(
+            ((graph.data * per_link).astype(graph.dtype), graph.indices, graph.indptr), shape=graph.shape
+        )
 
     def _scores_from(self, links: CSR) -> FloatArray:
-        scores: FloatArray = (links @ self.graph_).toarray()
+        scores: FloatArray = (links @ self.spread_).toarray()
         return scores
 
     def sparse_scores(self, start: int, stop: int) -> CSR:
@@ -68,7 +88,7 @@ class CommonNeighbors(NeighbourLinks):
         csr_array of shape (stop - start, n_nodes)
         """
         check_is_fitted(self)
-        scores: CSR = self.graph_[start:stop] @ self.graph_
+        scores: CSR = self.graph_[start:stop] @ self.spread_
         return scores
 
 
