@@ -10,21 +10,17 @@ import numpy as np
 from sklearn.base import clone
 
 from unseen import kernels
-from unseen.cores import Full
 from unseen.data import Observations
-from unseen.estimators.base import Completer
-from unseen.exceptions import InvalidDataError, NotInductiveError
-from unseen.linalg.blocked import matmul
-from unseen.linalg.designs import Design
-from unseen.losses import Loss, Quadratic
-from unseen.offsets import Offsets, fit_offsets, row_biases
+from unseen.estimators.factored import FactoredCompleter
+from unseen.exceptions import InvalidDataError
+from unseen.losses import Loss
+from unseen.offsets import Offsets, fit_offsets
 from unseen.parallel import one_blas_thread
-from unseen.problem import Problem, core_pair
-from unseen.solvers import Monitor, ProxGradient, Solver, choose_solver
-from unseen.solvers.als import solve_side
-from unseen.state import State, map_params
+from unseen.problem import Problem
+from unseen.solvers import Monitor, Solver, choose_solver
+from unseen.state import State
 from unseen.terms import Term
-from unseen.typing import BoolArray, Features, FloatArray
+from unseen.typing import Features
 from unseen.validation import (
     check_choice,
     check_count,
@@ -45,13 +41,8 @@ class Composition(NamedTuple):
     solver: Solver | None
 
 
-class ComposedCompleter(Completer):
+class ComposedCompleter(FactoredCompleter):
     """Completers that minimise one objective of terms, loss and regularisers."""
-
-    terms_: list[Term]
-    loss_: Loss
-    state_: State
-    offsets_: Offsets
 
     # Defaults for subclasses that do not offer the option.
     max_iter: int = 50
@@ -110,6 +101,7 @@ class ComposedCompleter(Completer):
         self.n_features_in_ = cells.shape[1]
         for side, checked in features.items():
             setattr(self, f"n_{side}_features_in_", None if checked is None else checked.shape[1])
+        self.row_feature_names_, self.col_feature_names_ = map(_column_names, (row_features, col_features))
         return self
 
     def _refuse_empty(self, cells: Observations) -> None:
@@ -142,6 +134,7 @@ class ComposedCompleter(Completer):
             max_iter=check_count("max_iter", self.max_iter),
             tol=check_positive("tol", self.tol, strict=False),
         )
+        self._tune(problem, solver, rng)
         state = self._start(problem, solver, rng)
         monitor = Monitor(
             solver.max_iter,
@@ -156,6 +149,12 @@ class ComposedCompleter(Completer):
         self._keep(problem, state)
         self.history_, self.n_iter_ = monitor.history, len(monitor.history)
         self.converged_ = monitor.converged
+        self.certificate_ = solver.certificate(problem, state, rng)
+        if self.certificate_ is not None:
+            self.history_[-1]["gap"] = self.certificate_.gap
+
+    def _tune(self, problem: Problem, solver: Solver, rng: np.random.Generator) -> None:
+        """Set what the parameters leave to the data, on the copies that belong to this fit."""
 
     def _hold_out(
         self, cells: Observations, rng: np.random.Generator
@@ -211,159 +210,18 @@ class ComposedCompleter(Completer):
             start += width
         return state
 
-    # -- new rows and columns --------------------------------------------------------
-
-    def _embed_rows(self, features: Features) -> FloatArray:
-        return self._embed("row", features)
-
-    def _embed_cols(self, features: Features) -> FloatArray:
-        return self._embed("col", features)
-
-    def _embed(self, side: str, features: Features) -> FloatArray:
-        parts = self._term_embeddings(side, features)
-        count = features.shape[0]
-        offsets = self.offsets_
-        extra = (
-            offsets.row_coordinates(count, None) if side == "row" else offsets.col_coordinates(count, None)
-        )
-        return np.ascontiguousarray(np.hstack([*parts, extra]), dtype=self.row_factors_.dtype)
-
-    def _term_embeddings(self, side: str, features: Features) -> list[FloatArray]:
-        """Each term's coordinates of new entities; zero where a term cannot speak about them."""
-        parts = []
-        spoken = False
-        for index, (term, width) in enumerate(zip(self.terms_, self.widths_, strict=True)):
-            row_map, col_map, _, _ = term.parts()
-            a_map = row_map if side == "row" else col_map
-            if not a_map.inductive:
-                parts.append(np.zeros((features.shape[0], width), dtype=self.row_factors_.dtype))
-                continue
-            spoken = True
-            params = map_params(self.state_, index, side)
-            design = a_map.apply(features, features.shape[0], params, self._n_threads())
-            parts.append(self._term_coordinates(index, side, design))
-        if not spoken:
-            raise NotInductiveError(self._why_not_inductive(side))
-        return parts
-
-    def _term_coordinates(self, index: int, side: str, design: Design) -> FloatArray:
-        core = self.state_.get(f"{index}.core")
-        if core is None:
-            return design.dot(self.state_[f"{index}.{side}"])
-        other = _Width(core.shape[1 if side == "row" else 0])
-        pair = core_pair(design, other, core) if side == "row" else core_pair(other, design, core)
-        return pair.left if side == "row" else pair.right
-
-    def _fold_in(self, cells: Observations, row_features: Features | None) -> FloatArray:
-        """Solve for the free coordinates of each new row; the rest comes from its features."""
-        if not isinstance(self.loss_, Quadratic):
-            raise NotInductiveError("fold_in needs a quadratic loss")
-        if any(
-            isinstance(term.parts()[2], Full) and f"{t}.core" in self.state_
-            for t, term in enumerate(self.terms_)
-        ):
-            raise NotInductiveError(
-                "fold_in needs factored terms; a Full core speaks about new rows through their features: "
-                "use predict_new(row_features=...)"
-            )
-        offsets = self.offsets_
-        biases = row_biases(cells, offsets)
-        values = cells.values - np.asarray(
-            Offsets(offsets.mean, biases, offsets.col).at(cells.rows, cells.indices)
-        )
-        residual = cells.with_values(values.astype(self.row_factors_.dtype, copy=False))
-        factors = self._solve_rows(residual, row_features)
-        extra = offsets.row_coordinates(cells.shape[0], biases)
-        return np.ascontiguousarray(np.hstack([factors, extra]), dtype=self.row_factors_.dtype)
-
-    def _solve_rows(self, cells: Observations, row_features: Features | None) -> FloatArray:
-        loss = self.loss_
-        assert isinstance(loss, Quadratic)
-        total = sum(self.widths_)
-        free, known = self._free_coordinates(), np.zeros((cells.shape[0], total), self.row_factors_.dtype)
-        if row_features is not None:
-            known = np.hstack(self._term_embeddings("row", row_features))
-            known[:, free] = 0
-        right = np.ascontiguousarray(self.col_factors_[:, :total])
-        other = np.ascontiguousarray(right[:, free])
-        curvature, linear = loss.normal_terms(cells.values)
-        weight, target = loss.blank()
-        offset = None
-        if known.any():
-            scores = kernels.sddmm(cells.indptr, cells.indices, known, right, n_threads=self._n_threads())
-            linear = (linear - curvature * scores).astype(scores.dtype, copy=False)
-            if weight:
-                offset = -weight * matmul(known, right.T @ other)
-        rules = [term.parts()[3].factored() for term in self.terms_]
-        rule = rules[int(np.argmax([bool(part.any()) for part in self._per_term(free)]))]
-        out = np.zeros((cells.shape[0], other.shape[1]), dtype=other.dtype)
-        if rule.smooth:
-            solve_side(
-                cells.indptr,
-                cells.indices,
-                curvature,
-                linear,
-                other,
-                out,
-                ridge=rule.ridge,
-                blank=(weight, target),
-                extra_offset=offset,
-                n_threads=self._n_threads(),
-            )
-        else:
-            out = self._solve_rows_by_prox(cells, other)
-        known[:, free] = out
-        return known
-
-    def _solve_rows_by_prox(self, cells: Observations, other: FloatArray) -> FloatArray:
-        """Rows under bounds or an L1 penalty, columns held fixed."""
-        problem = Problem(cells, self.terms_, self.loss_, n_threads=self._n_threads())
-        state = {"0.row": np.zeros((cells.shape[0], other.shape[1]), dtype=other.dtype), "0.col": other}
-        solver = ProxGradient()
-        state = problem.feasible(state)
-        step, value = 1.0, problem.value(state)
-        for _ in range(500):
-            state, step = solver.step(problem, state, "0.row", step)
-            last, value = value, problem.value(state)
-            if last - value <= 1e-9 * abs(last):
-                break
-        return state["0.row"]
-
-    def _free_coordinates(self) -> BoolArray:
-        """Coordinates that a new row's cells decide: those without features, or all if there are none."""
-        free = np.zeros(sum(self.widths_), dtype=bool)
-        start = 0
-        for term, width in zip(self.terms_, self.widths_, strict=True):
-            if not term.parts()[0].inductive:
-                free[start : start + width] = True
-            start += width
-        return free if free.any() else ~free
-
-    def _per_term(self, flags: BoolArray) -> list[BoolArray]:
-        return np.split(flags, np.cumsum(self.widths_)[:-1])
-
-
-class _Width(Design):
-    """Stands for the other side where only its width matters."""
-
-    def __init__(self, width: int) -> None:
-        self.shape = (0, width)
-
-    def dot(self, coefficients: FloatArray) -> FloatArray:
-        return coefficients
-
-    def tdot(self, values: FloatArray) -> FloatArray:
-        return values
-
-    def toarray(self) -> FloatArray:
-        return np.zeros(self.shape)
-
 
 def _in_factors(problem: Problem, key: str) -> bool:
     """Whether an array can be read off the stacked factors: those of sides without features."""
     index, name = key.split(".", 1)
     term = problem.terms[int(index)]
     return (name == "row" and not term.row_map.inductive) or (name == "col" and not term.col_map.inductive)
+
+
+def _column_names(features: Any) -> list[str] | None:
+    """Names of the columns of a data frame."""
+    columns = getattr(features, "columns", None)
+    return None if columns is None else [str(name) for name in columns]
 
 
 def _revived(problem: Problem, previous: State, fresh: State) -> State:
