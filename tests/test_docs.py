@@ -6,6 +6,7 @@ import doctest
 import importlib
 import pkgutil
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +24,7 @@ PUBLIC_MODULES = [
     "unseen.estimators",
     "unseen.exceptions",
     "unseen.kernels",
+    "unseen.links",
     "unseen.metrics",
     "unseen.model_selection",
     "unseen.plotting",
@@ -72,6 +74,27 @@ def test_pages(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_wrong_page_is_noticed() -> None:
     assert run_examples(page_test("```pycon\n>>> 1 + 1\n3\n```\n", "wrong"))
     assert not run_examples(page_test("```pycon\n>>> 1 + 1\n2\n```\n", "right"))
+
+
+def test_sessions_of_the_command_line(tmp_path: Path) -> None:
+    pytest.importorskip("typer", reason="the command needs unseen[cli]")
+    page = (ROOT / "docs" / "guide" / "command_line.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```console\n(.*?)^```$", page, flags=re.DOTALL | re.MULTILINE)
+    steps = re.findall(r"^\$ (.*)\n((?:[^$].*\n|\n)*)", "".join(blocks), flags=re.MULTILINE)
+    assert len(steps) > 5
+    for command, shown in steps:
+        program, *options = shlex.split(command)
+        if program == "cat":  # what a session shows of a file is what the file holds
+            (tmp_path / options[0]).write_text(shown, encoding="utf-8")
+            continue
+        ran = subprocess.run(
+            [sys.executable, "-m", "unseen.cli", *options],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=tmp_path,
+        )
+        assert doctest.OutputChecker().check_output(shown, ran.stdout, FLAGS), f"{command}\n{ran.stdout}"
 
 
 def test_readme_example_prints_what_the_readme_says() -> None:

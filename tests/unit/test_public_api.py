@@ -22,6 +22,7 @@ MODULES = [
     "unseen.estimators",
     "unseen.exceptions",
     "unseen.kernels",
+    "unseen.links",
     "unseen.metrics",
     "unseen.model_selection",
     "unseen.plotting",
@@ -51,7 +52,9 @@ FUNCTIONS = {name: value for name, value in OBJECTS.items() if not isinstance(va
 ESTIMATORS = {
     name: value
     for name, value in CLASSES.items()
-    if hasattr(value, "fit") and not inspect.isabstract(value) and name.count(".") == 1
+    if hasattr(value, "fit")
+    and not inspect.isabstract(value)
+    and not name.startswith(("unseen.estimators.", "unseen.model_selection."))
 }
 
 
