@@ -22,6 +22,7 @@ from unseen.datasets.matrices import (
     load_yelp_3zones,
 )
 from unseen.datasets.positives import Positives, hide_labels, make_positives, make_power_law
+from unseen.datasets.scale import ScaleData, make_scale_bipartite, make_scale_graph
 from unseen.datasets.synthetic import (
     Synthetic,
     make_fourier,
@@ -37,6 +38,7 @@ __all__ = [
     "MatrixData",
     "MultiLabelData",
     "Positives",
+    "ScaleData",
     "Synthetic",
     "hide_labels",
     "load_bibtex",
@@ -63,4 +65,6 @@ __all__ = [
     "make_positives",
     "make_power_law",
     "make_ratings",
+    "make_scale_bipartite",
+    "make_scale_graph",
 ]
