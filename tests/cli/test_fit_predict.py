@@ -50,9 +50,35 @@ def test_lists_are_values_of_settings_too(run, files, tmp_path):
 def test_every_method_of_the_table_fits(run, files, tmp_path):
     from unseen.cli.methods import METHODS
 
+    liked = tmp_path / "liked.csv"
+    pd.read_csv(files.ratings).query("stars > 3")[["user", "item"]].to_csv(liked, index=False)
+    inputs = {
+        "explicit": [files.ratings],
+        "positive": [liked, "--set", "rho=0.3", "--set", "rank=3", "--max-iter", 3],
+    }
+    features = ["--row-features", files.row_features, "--col-features", files.col_features]
     for name, method in METHODS.items():
-        ended = run("fit", files.ratings, "--method", name, "--out", tmp_path / name, "--json", "--n-jobs", 1)
+        given = [*inputs[method.task], *(features if "imc" in name else [])]
+        ended = run("fit", *given, "--method", name, "--out", tmp_path / name, "--json", "--n-jobs", 1)
         assert ended.document["estimator"] == method.estimator
+        assert (
+            run("recommend", tmp_path / name, "--rows", USERS[0], "-k", 2, "--json").document[
+                "n_recommendations"
+            ]
+            == 2
+        )
+        assert run("info", tmp_path / name, "--json").document["value_column"] == (
+            "stars" if method.task == "explicit" else None
+        )
+
+
+def test_weights_of_penalties_may_be_relative(run, files, tmp_path):
+    liked = tmp_path / "liked.csv"
+    pd.read_csv(files.ratings).query("stars > 3")[["user", "item"]].to_csv(liked, index=False)
+    options = ["fit", liked, "--method", "shift-mc", "--set", "rho=0.3", "--rank", 3, "--out", tmp_path / "m"]
+    assert run(*options, "--reg", "0.2max", "--json").document["params"]["reg"] == "0.2max"
+    assert run(*options, "--reg", "0.2", "--json").document["params"]["reg"] == 0.2
+    assert "reg" in run("fit", files.ratings, "--out", tmp_path / "n", "--reg", "much", code=2).err
 
 
 def test_predictions_keep_order_and_repetitions(run, files, model):

@@ -139,6 +139,20 @@ class TestEvaluate:
         assert "rmse" in run("evaluate", model, files.ratings).out
         assert "std" in run("evaluate", files.ratings, "--method", "bias", "--folds", 2).out
 
+    def test_positives_are_measured_by_their_lists(self, run, files, tmp_path):
+        liked = tmp_path / "liked.csv"
+        frame = pd.read_csv(files.ratings).query("stars > 3")[["user", "item"]]
+        frame.iloc[::2].to_csv(liked, index=False)
+        frame.iloc[1::2].to_csv(tmp_path / "rest.csv", index=False)
+        settings = ("--method", "bias-mc", "--rank", 3, "--json")
+        crossed = run("evaluate", liked, *settings, "--folds", 2).document["scores"]
+        assert list(crossed) == ["precision@10", "recall@10"]
+        run("fit", liked, *settings, "--out", tmp_path / "m")
+        options = ("--exclude", liked, "--unknown", "skip", "--json")
+        scores = run("evaluate", tmp_path / "m", tmp_path / "rest.csv", *options).document["scores"]
+        assert list(scores) == ["precision@10", "recall@10"]
+        assert 0 < scores["recall@10"] <= 1
+
     def test_usage(self, run, files, model):
         assert "TEST" in run("evaluate", model, code=2).err
         assert "TEST" in run("evaluate", files.ratings, files.ratings, "--method", "mf", code=2).err

@@ -10,7 +10,7 @@ import typer
 
 from unseen.cli import options as o
 from unseen.cli.errors import UsageError
-from unseen.cli.methods import build
+from unseen.cli.methods import MEASURES, build, task_of
 from unseen.cli.output import Output
 
 __all__ = ["evaluate"]
@@ -39,11 +39,12 @@ def evaluate(
         Path | None, typer.Argument(metavar="[TEST]", help="File of test cells for a model.")
     ] = None,
     metrics: Annotated[
-        str,
+        str | None,
         typer.Option(
-            metavar="NAME,...", help="rmse, mae, relative_error, auc, precision@K, recall@K, ndcg@K."
+            metavar="NAME,...",
+            help="rmse, mae, relative_error, auc, precision@K, recall@K, ndcg@K [by the method's task].",
         ),
-    ] = "rmse,mae",
+    ] = None,
     method: o.OptionalMethodName = None,
     split: Annotated[SplitBy, typer.Option(help="Hold out single cells, or whole rows (cold start).")] = (
         SplitBy.ENTRIES
@@ -82,7 +83,7 @@ def evaluate(
     from unseen.model_selection import get_scorer
     from unseen.validation import check_count
 
-    names = [name.strip() for name in metrics.split(",") if name.strip()]
+    names = [name.strip() for name in (metrics or "").split(",") if name.strip()]
     for name in names:
         get_scorer(name)
     if method is None:
@@ -103,9 +104,10 @@ def evaluate(
     model = build(
         method, task, o.hyper_parameters(rank, reg, center, max_iter, seed, n_jobs, 0), settings or []
     )
-    file = o.cell_file(source, row, col, value, no_value, sep, no_header, edges)
+    file = o.cell_file(source, row, col, value, no_value, sep, no_header, edges, task=task_of(method))
     cells = file.read()
     features, _ = read_features(file, cells, row_features, col_features, id_column, missing.value)
+    names = names or list(MEASURES[task_of(method)])
     score_method(
         out, model, cells, features, names, split.value, check_count("--folds", folds, minimum=2), seed
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unseen.cli import options as o
-from unseen.cli.methods import build
+from unseen.cli.methods import build, task_of
 from unseen.cli.output import Output
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def fit(
     hyper = o.hyper_parameters(rank, reg, center, max_iter, seed, n_jobs, out.progress)
     model = build(method, task, hyper, settings or [])
     refuse_to_overwrite(model_path)
-    file = o.cell_file(data, row, col, value, no_value, sep, no_header, edges)
+    file = o.cell_file(data, row, col, value, no_value, sep, no_header, edges, task=task_of(method))
     cells = file.read()
     features, names = read_features(file, cells, row_features, col_features, id_column, missing.value)
     out.note(f"{data}: {cells.shape[0]:,} rows, {cells.shape[1]:,} columns, {cells.nnz:,} cells")
@@ -99,7 +99,7 @@ def remember(
         "row_feature_names": names.get("row"),
         "col_feature_names": names.get("col"),
     }
-    if not isinstance(model, BiasModel):
+    if task_of(method) == "explicit" and not isinstance(model, BiasModel):
         model.baseline_ = BiasModel().fit(cells)
 
 

@@ -41,6 +41,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     0
     """
     try:
+        return _run(list(sys.argv[1:] if argv is None else argv))
+    except KeyboardInterrupt:
+        return _complain("interrupted", INTERRUPTED)
+
+
+def _run(arguments: list[str]) -> int:
+    try:
         from unseen.cli.app import app
         from unseen.cli.errors import UsageError
     except ModuleNotFoundError as error:
@@ -52,17 +59,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     # The base of what typer itself says about wrong usage; newer releases carry their own copy of click.
     usage_error: Any = BadParameter.__mro__[1]
     try:
-        code = app(list(sys.argv[1:] if argv is None else argv), prog_name="unseen", standalone_mode=False)
-    except (KeyboardInterrupt, Abort):
-        code = INTERRUPTED
+        code = app(arguments, prog_name="unseen", standalone_mode=False)
+    except Abort as error:
+        raise KeyboardInterrupt from error
     except UsageError as error:
         return _complain(str(error), USAGE)
     except usage_error as error:
         return _complain(error.format_message(), USAGE)
     except Exception as error:
         return _complain(*_explain(error))
-    if code == INTERRUPTED:
-        return _complain("interrupted", INTERRUPTED)
+    if code == INTERRUPTED:  # typer has caught it already
+        raise KeyboardInterrupt
     return int(code or 0)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import unseen
 from unseen.cli.errors import UsageError
 
-__all__ = ["METHODS", "Method", "build"]
+__all__ = ["MEASURES", "METHODS", "Method", "build", "task_of"]
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,8 @@ class Method:
     ----------
     estimator : str
         Name of the class in ``unseen``; loaded when it is used.
-    task : str
-        What blank cells mean to it.
+    task : {"explicit", "positive"}
+        What cells mean to it: values that are known or missing, or positives among the unlabelled.
     """
 
     estimator: str
@@ -39,10 +39,17 @@ METHODS = {
     "mf": Method("MatrixFactorization", "explicit"),
     "soft-impute": Method("SoftImpute", "explicit"),
     "imc": Method("IMC", "explicit"),
+    "bias-mc": Method("BiasMC", "positive"),
+    "shift-mc": Method("ShiftMC", "positive"),
+    "bias-imc": Method("BiasIMC", "positive"),
+    "shift-imc": Method("ShiftIMC", "positive"),
 }
 
-# Options that change nothing for a method that does not know them.
+MEASURES = {"explicit": ("rmse", "mae"), "positive": ("precision@10", "recall@10")}
+"""What to measure when nothing else is asked for, by task."""
+
 HARMLESS = ("random_state", "n_jobs", "verbose")
+"""Options that change nothing for a method that does not know them."""
 
 
 def build(name: str, task: str | None, options: dict[str, Any], settings: Sequence[str]) -> Any:
@@ -80,6 +87,8 @@ def build(name: str, task: str | None, options: dict[str, Any], settings: Sequen
         elif key not in accepted and key not in HARMLESS:
             option = f"--{key.replace('_', '-')}"
             raise UsageError(f"{option}: {name} has no such setting; it has {', '.join(accepted)}")
+    if isinstance(given.get("reg"), str):
+        given["reg"] = _literal(given["reg"])
     for setting in settings:
         key, equals, text = setting.partition("=")
         if not equals:
@@ -88,6 +97,11 @@ def build(name: str, task: str | None, options: dict[str, Any], settings: Sequen
             raise UsageError(f"--set {setting}: {name} has no setting {key!r}; it has {', '.join(accepted)}")
         given[key] = _literal(text)
     return cls(**given)
+
+
+def task_of(method: str | None) -> str:
+    """The task of a method by its name; explicit for a model that came from elsewhere."""
+    return METHODS[method].task if method in METHODS else "explicit"
 
 
 def _literal(text: str) -> Any:

@@ -81,7 +81,10 @@ Task = Annotated[
     typer.Option("--task", metavar="NAME", help="Meaning of the cells; refused if the method has another."),
 ]
 Rank = Annotated[int | None, typer.Option("--rank", help="Columns of the factors.")]
-Reg = Annotated[float | None, typer.Option("--reg", help="Weight of the penalty.")]
+Reg = Annotated[
+    str | None,
+    typer.Option("--reg", metavar="NUMBER", help="Weight of the penalty; some methods take 0.1max too."),
+]
 Center = Annotated[
     str | None, typer.Option("--center", metavar="NAME", help="Subtract first: none, mean or biases.")
 ]
@@ -109,18 +112,20 @@ def cell_file(
     sep: str | None,
     no_header: bool,
     edges: Edges,
+    *,
+    task: str,
 ) -> CellFile:
-    """The file of cells that the options describe."""
+    """The file of cells that the options describe; positives need no values."""
     from unseen.cli.sources import CellFile
 
     if no_value and value is not None:
         raise UsageError("--value and --no-value exclude each other")
-    return CellFile(path, row, col, value, not no_value, sep, not no_header, edges.value)
+    return CellFile(path, row, col, value, not no_value, sep, not no_header, edges.value, task != "explicit")
 
 
 def hyper_parameters(
     rank: int | None,
-    reg: float | None,
+    reg: str | None,
     center: str | None,
     max_iter: int | None,
     seed: int,

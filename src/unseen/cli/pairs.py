@@ -140,7 +140,9 @@ def _baseline(model: Any, i: Indices, j: Indices) -> FloatArray:
 
     baseline = model if isinstance(model, BiasModel) else getattr(model, "baseline_", None)
     if baseline is None:
-        raise ModelFileError("--unknown baseline: this model was saved without one; `unseen fit` keeps one")
+        raise ModelFileError(
+            "--unknown baseline: this model has none; `unseen fit` keeps one for explicit tasks"
+        )
     row = np.where(i >= 0, baseline.row_bias_[np.maximum(i, 0)], 0.0)
     col = np.where(j >= 0, baseline.col_bias_[np.maximum(j, 0)], 0.0)
     return np.asarray(baseline.mean_ + row + col)

@@ -10,6 +10,7 @@ import numpy as np
 
 import unseen
 from unseen.cli.lists import exclusions
+from unseen.cli.methods import MEASURES, task_of
 from unseen.cli.output import Output
 from unseen.cli.sources import like_training, onto_training
 from unseen.data import Observations
@@ -38,7 +39,7 @@ def score_model(
     model_path, test_path : Path
         The model and the cells.
     names : list of str
-        Measures.
+        Measures; none for those of the task.
     columns : dict
         How to read the cells, as `like_training` takes it.
     exclude : Path or None
@@ -50,6 +51,7 @@ def score_model(
     source = getattr(model, "source_", None) or {}
     if columns["value"] is None and source.get("value", "") is None:  # fitted to pairs without values
         columns = {**columns, "has_values": False}
+    names = names or list(MEASURES[task_of(source.get("method"))])
     file = like_training(model, test_path, **columns)
     cells = file.read()
     test, lost = onto_training(cells, model)

@@ -47,6 +47,8 @@ class CellFile:
         Whether the first line holds names.
     edges : {"no", "undirected", "directed"}
         Whether the file is a list of edges instead.
+    values_optional : bool
+        Whether a file with two columns counts each line as one without being told.
     """
 
     path: Path
@@ -57,6 +59,7 @@ class CellFile:
     sep: str | None = None
     header: bool = True
     edges: Literal["no", "undirected", "directed"] = "no"
+    values_optional: bool = False
 
     def read(self) -> Observations:
         """Read all cells, with the ids as vocabularies."""
@@ -82,8 +85,9 @@ class CellFile:
         col = self._resolve("--col", self.col, names, 1)
         if row == col:
             raise UsageError(f"--row and --col are both column {row!r} of {self.path}")
-        value = self._resolve("--value", self.value, names, 2) if self.has_values else None
-        return row, col, value
+        if not self.has_values or (self.values_optional and self.value is None and len(names) == 2):
+            return row, col, None
+        return row, col, self._resolve("--value", self.value, names, 2)
 
     def _resolve(self, option: str, given: str | None, names: list[str], default: int) -> str:
         if given in names:
