@@ -28,9 +28,9 @@ class BiasModel(Completer):
     ----------
     reg : float or (float, float), default=5.0
         Weight of the penalty on the biases of rows and columns, or one for each.
-    max_iter : int, default=50
+    max_iter : int, default=200
         Limit of sweeps.
-    tol : float, default=1e-8
+    tol : float, default=1e-6
         Stop when a sweep lowers the objective by less than this share.
     verbose : int, default=0
         1 shows a progress bar.
@@ -63,8 +63,8 @@ class BiasModel(Completer):
         self,
         reg: float | tuple[float, float] = 5.0,
         *,
-        max_iter: int = 50,
-        tol: float = 1e-8,
+        max_iter: int = 200,
+        tol: float = 1e-6,
         verbose: int = 0,
     ) -> None:
         self.reg = reg
