@@ -56,7 +56,8 @@ html_theme_options = {
 }
 
 LITERAL = re.compile(r"(``.*?``|`.*?`)")
-MARKUP = re.compile(r"\||(?<=\|_)\*|(?<=\w)_(?=\.)")
+MARKUP = re.compile(r"\||(?<=\|_)\*|(?<=\w)_(?!\w)")
+NAMES = re.compile(r"\w[\w, ]* : ")
 
 
 def plain_formulas(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
@@ -64,7 +65,8 @@ def plain_formulas(app: Any, what: str, name: str, obj: Any, options: Any, lines
     literal_block = False
     for number, line in enumerate(lines):
         literal_block = literal_block and (line.startswith("    ") or not line.strip())
-        if not literal_block and not line.lstrip().startswith((">>>", "...")):
+        example = line.lstrip().startswith((">>>", "..."))
+        if not literal_block and not example and not NAMES.match(line):
             text = LITERAL.split(line)
             text[::2] = [MARKUP.sub(lambda match: "\\" + match.group(), piece) for piece in text[::2]]
             # A full stop with blanks around it would end the one-line summary in the tables.

@@ -55,5 +55,6 @@ figure, ax = plt.subplots(layout="constrained")
 for (name, values), marker in zip(found.items(), "osD^", strict=True):
     ax.plot(sizes, values, marker=marker, label=name)
 ax.set(xlabel="length of the list", ylabel="share of the hidden positives that is found", ylim=(0, 1))
-ax.legend()
+ax.set_xticks(sizes)
+ax.legend(loc="center right")
 plt.show()
