@@ -11,6 +11,7 @@ all n x m cells, for tests.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -100,6 +101,12 @@ class Problem:
                         f"{type(a_map).__name__} needs {side}_features, and none were given; "
                         f"pass {side}_features=, or use Identity() on that side"
                     )
+
+    def only(self, places: Sequence[int]) -> Problem:
+        """The same problem with some of its terms; designs already computed are shared."""
+        part = copy(self)
+        part.terms = [self.terms[place] for place in places]
+        return part
 
     # -- states ----------------------------------------------------------------------
 
@@ -321,7 +328,7 @@ class Problem:
     def locate(self, key: str) -> tuple[BoundTerm, str]:
         """The term that an array belongs to, and its name there."""
         index, name = key.split(".", 1)
-        return self.terms[int(index)], name
+        return next(term for term in self.terms if term.place == int(index)), name
 
     # -- naive form, for tests -------------------------------------------------------
 

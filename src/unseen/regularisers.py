@@ -27,6 +27,8 @@ class Separable(NamedTuple):
     l1: float = 0.0
     lower: float = -np.inf
     upper: float = np.inf
+    spare_last: bool = False
+    """Leave the last entry of a matrix without an L1 penalty."""
 
     @property
     def bounded(self) -> bool:
@@ -49,6 +51,8 @@ class Separable(NamedTuple):
             total += 0.5 * self.ridge * inner(z, z)
         if self.l1:
             total += self.l1 * float(np.abs(z).sum(dtype=np.float64))
+            if self.spare_last:
+                total -= self.l1 * abs(float(z[-1, -1]))
         return total
 
     def grad(self, z: FloatArray) -> FloatArray:
@@ -60,6 +64,8 @@ class Separable(NamedTuple):
         out = z
         if self.l1:
             out = np.sign(out) * np.maximum(np.abs(out) - z.dtype.type(step * self.l1), 0)
+            if self.spare_last:
+                out[-1, -1] = z[-1, -1]
         if self.ridge:
             out = out / z.dtype.type(1.0 + step * self.ridge)
         return np.clip(out, self.lower, self.upper) if self.bounded else out
@@ -128,13 +134,18 @@ class L1(Regulariser):
     ----------
     reg : float, default=1.0
         Weight, zero or larger.
+    spare_last : bool, default=False
+        Leave the last entry of the core without a penalty; between two :class:`WithOnes` maps it
+        is the constant.
     """
 
-    def __init__(self, reg: float = 1.0) -> None:
+    def __init__(self, reg: float = 1.0, spare_last: bool = False) -> None:
         self.reg = reg
+        self.spare_last = spare_last
 
     def separable(self) -> Separable:
-        return Separable(l1=check_positive("reg", self.reg, strict=False))
+        reg = check_positive("reg", self.reg, strict=False)
+        return Separable(l1=reg, spare_last=bool(self.spare_last))
 
 
 class Box(Regulariser):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,10 @@ class LowRankPlusSparse:
         """Type of the entries."""
         return self.cells.dtype
 
+    @cached_property
+    def _cells_by_column(self) -> FloatArray:
+        return np.ascontiguousarray(self.cells[self.pattern.csc.order])
+
     def dot(self, vectors: FloatArray) -> FloatArray:
         """``B @ vectors``."""
         p = self.pattern
@@ -49,7 +54,7 @@ class LowRankPlusSparse:
         """``B.T @ vectors``."""
         csc = self.pattern.csc
         vectors = np.ascontiguousarray(vectors)
-        out = kernels.spmm(csc.indptr, csc.indices, self.cells[csc.order], vectors, n_threads=self.n_threads)
+        out = kernels.spmm(csc.indptr, csc.indices, self._cells_by_column, vectors, n_threads=self.n_threads)
         return self._add(out, self.right, self.left, vectors)
 
     def _add(self, out: FloatArray, near: FloatArray, far: FloatArray, vectors: FloatArray) -> FloatArray:

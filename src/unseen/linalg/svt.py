@@ -10,16 +10,27 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from scipy.linalg import eigh_tridiagonal
 
 from unseen.typing import FloatArray
 
-__all__ = ["Operator", "Triplets", "nuclear_norm_of_product", "spectral_norm", "thresholded_svd"]
+__all__ = [
+    "NormBounds",
+    "Operator",
+    "Triplets",
+    "nuclear_norm_of_product",
+    "spectral_bounds",
+    "spectral_norm",
+    "thresholded_svd",
+]
 
 DENSE_SIDE = 500
 """Up to this shorter side LAPACK's full SVD is faster and exact."""
 DENSE_CELLS = 4_000_000
 """... as long as the whole matrix has no more cells than this."""
 OVERSAMPLING = 8
+MAX_DEGREE = 8
+"""Of the polynomial filter between two orthogonalisations."""
 
 
 class Operator(Protocol):
@@ -91,15 +102,36 @@ def thresholded_svd(
     """
     n, m = operator.shape
     limit = min(n, m) if max_rank is None else min(n, m, max_rank)
-    if dense is None:
-        dense = min(n, m) <= DENSE_SIDE and n * m <= DENSE_CELLS
-    if dense:
+    small = n * m <= DENSE_CELLS and dense is None
+    if dense or (small and min(n, m) <= DENSE_SIDE):
         u, s, vt = np.linalg.svd(operator.toarray(), full_matrices=False)
         found = Triplets(u, s, np.ascontiguousarray(vt.T))
+    elif small and (start is None or start.shape[1] * 6 > min(n, m)):
+        found = _gram_svd(operator.toarray(), threshold)
     else:
         found = _subspace_svd(operator, threshold, start, rng, tol, max_power, limit)
     count = min(int(np.sum(found.s > threshold)), limit)
     return _fix_signs(Triplets(found.u[:, :count], found.s[:count], found.v[:, :count]))
+
+
+def _gram_svd(matrix: FloatArray, threshold: float) -> Triplets:
+    """By an eigendecomposition on the shorter side, where a block would be nearly as wide as that.
+
+    Squaring loses values below 1e-8 of the largest, which matters only if they would be kept.
+    """
+    turned = matrix.shape[0] > matrix.shape[1]
+    wide = (matrix.T if turned else matrix).astype(np.float64, copy=False)
+    squares, vectors = np.linalg.eigh(wide @ wide.T)
+    values = np.sqrt(np.maximum(squares[::-1], 0.0))
+    if threshold <= 1e-6 * values[0]:
+        u, s, vt = np.linalg.svd(matrix, full_matrices=False)
+        return Triplets(u, s, vt.T)
+    count = int(np.sum(values > threshold))
+    near = vectors[:, ::-1][:, :count]
+    far = (wide.T @ near) / values[:count]
+    u, v = (far, near) if turned else (near, far)
+    dtype = matrix.dtype
+    return Triplets(u.astype(dtype), values[:count].astype(dtype), np.ascontiguousarray(v, dtype=dtype))
 
 
 def _subspace_svd(
@@ -115,8 +147,7 @@ def _subspace_svd(
     widest = min(n, m, limit + OVERSAMPLING)
     guess = np.zeros((m, 0)) if start is None else start
     width = min(max(guess.shape[1] + OVERSAMPLING, 2 * OVERSAMPLING), widest)
-    block = _widen(guess[:, :widest], width, rng)
-    image = operator.dot(block)
+    image = operator.dot(_widen(guess[:, :widest], width, rng))
     for _ in range(max_power):
         basis, _ = np.linalg.qr(image)
         # Rayleigh-Ritz on the span of the image: B' basis = v s w'.
@@ -125,15 +156,44 @@ def _subspace_svd(
         image = operator.dot(v)
         wanted = min(int(np.sum(s > threshold)), limit)
         residual = np.linalg.norm(image[:, :wanted] - u[:, :wanted] * s[:wanted], axis=0)
-        settled = wanted == 0 or float(residual.max()) <= tol * float(s[0])
+        open_ = residual > tol * float(s[0])
         # The block must reach below the threshold, or triplets above it may have been missed.
         if wanted >= s.size and wanted < limit and width < widest:
             width = min(max(int(1.5 * width), width + OVERSAMPLING), widest)
             wider = _widen(v, width, rng)
             image = np.hstack([image, operator.dot(wider[:, v.shape[1] :])])
-        elif settled:
+        elif not open_.any():
             break
+        else:
+            image = _filtered(operator, v, s, image, int(np.argmax(open_)))
     return Triplets(u, s, v)
+
+
+def _filtered(
+    operator: Operator, v: FloatArray, s: FloatArray, image: FloatArray, first_open: int
+) -> FloatArray:
+    """``B T_d(2 B'B / s_last^2 - 1) v``: a polynomial that keeps what lies outside the block small.
+
+    Triplets before ``first_open`` have settled and are left as they are. The degree is such that
+    the leading directions do not swallow the others in rounding.
+    """
+    edge = float(s[-1]) ** 2
+    top, leading = (2.0 * float(value) ** 2 / max(edge, 1e-300) - 1.0 for value in (s[first_open], s[0]))
+    if not 1.0 < top < 1e6:
+        return image
+    growth, overall = np.arccosh(top), np.arccosh(leading)
+    precision = 0.5 if v.dtype == np.float32 else 1.0
+    degree = int(min(MAX_DEGREE, precision * 14.0 / growth, precision * 26.0 / overall))
+    if degree < 2:
+        return image
+    before, now = v[:, first_open:], image[:, first_open:]
+    scale = v.dtype.type(2.0 / edge)
+    after = scale * operator.tdot(now) - before
+    for _ in range(degree - 1):
+        before, after = after, 2 * (scale * operator.tdot(operator.dot(after)) - after) - before
+    settled = v[:, :first_open]
+    after = after - settled @ (settled.T @ after)
+    return np.hstack([image[:, :first_open], operator.dot(after / np.linalg.norm(after, axis=0))])
 
 
 def _widen(guess: FloatArray, width: int, rng: np.random.Generator) -> FloatArray:
@@ -141,7 +201,6 @@ def _widen(guess: FloatArray, width: int, rng: np.random.Generator) -> FloatArra
     extra = rng.standard_normal((guess.shape[0], max(width - guess.shape[1], 0)))
     block = np.hstack([guess, extra.astype(guess.dtype, copy=False)])
     basis, _ = np.linalg.qr(block)
-    # Keep the given vectors exactly as they are where they were orthonormal already.
     return np.ascontiguousarray(basis)
 
 
@@ -168,6 +227,67 @@ def spectral_norm(operator: Operator, rng: np.random.Generator, *, tol: float = 
             break
         last, block = float(s[0]), v
     return float(s[0])
+
+
+class NormBounds(NamedTuple):
+    """The largest singular value lies between ``lower`` and ``upper``."""
+
+    lower: float
+    upper: float
+    exact: bool
+
+
+def spectral_bounds(
+    operator: Operator, rng: np.random.Generator, *, n_steps: int = 100, failure: float = 1e-9
+) -> NormBounds:
+    """Bounds on the largest singular value that a certificate can rest on.
+
+    Small matrices are decomposed in full. For others the Lanczos process on B'B from a random
+    vector gives the lower bound, and the theorem of Kuczynski and Wozniakowski (1992),
+    P(value < (1 - eps) largest) <= 1.648 sqrt(m) exp(-sqrt(eps) (2 n_steps - 1)),
+    the upper one, which fails with probability ``failure``.
+
+    Parameters
+    ----------
+    operator : Operator
+        The matrix, in float64.
+    rng : numpy.random.Generator
+        Draws the first vector.
+    n_steps : int
+        Lanczos steps; the gap between the bounds falls with the square of it.
+    failure : float
+        Probability that the upper bound is too small.
+
+    Returns
+    -------
+    NormBounds
+        ``exact`` says that no chance was involved.
+    """
+    n, m = operator.shape
+    if min(n, m) <= DENSE_SIDE and n * m <= DENSE_CELLS:
+        # Just above, so that dividing by it leaves no value larger than one.
+        norm = float(np.linalg.norm(operator.toarray(), 2)) * (1.0 + 1e-12)
+        return NormBounds(norm, norm, True)
+    steps = min(n_steps, m)
+    basis = np.empty((m, steps))
+    vector = rng.standard_normal(m)
+    diagonal, side = np.zeros(steps), np.zeros(steps)
+    used = steps
+    for k in range(steps):
+        basis[:, k] = vector / np.linalg.norm(vector)
+        vector = operator.tdot(operator.dot(basis[:, k : k + 1]))[:, 0]
+        diagonal[k] = basis[:, k] @ vector
+        for _ in range(2):  # against all earlier ones, twice: rounding would bring back copies
+            vector = vector - basis[:, : k + 1] @ (basis[:, : k + 1].T @ vector)
+        side[k] = np.linalg.norm(vector)
+        if side[k] <= 1e-14 * max(diagonal[k], 1e-300):
+            used = k + 1
+            break
+    largest = eigh_tridiagonal(diagonal[:used], side[: used - 1], eigvals_only=True)[-1]
+    lower = float(np.sqrt(max(largest, 0.0)))
+    root = np.log(1.648 * np.sqrt(m) / failure) / (2 * steps - 1)
+    share = 0.0 if used < steps or steps == m else min(float(root) ** 2, 0.75)
+    return NormBounds(lower, lower / np.sqrt(1.0 - share) * (1.0 + 1e-12), False)
 
 
 def nuclear_norm_of_product(left: FloatArray, right: FloatArray) -> float:

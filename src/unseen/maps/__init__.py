@@ -2,8 +2,18 @@
 
 from unseen.maps.base import FeatureMap
 from unseen.maps.fourier import Fourier
-from unseen.maps.linear import Given, Identity, WithOnes
+from unseen.maps.linear import Constant, Given, Identity, IdentityWithOnes, WithOnes
 from unseen.maps.nystrom import Nystrom
 from unseen.maps.whitened import Whitened
 
-__all__ = ["FeatureMap", "Fourier", "Given", "Identity", "Nystrom", "Whitened", "WithOnes"]
+__all__ = [
+    "Constant",
+    "FeatureMap",
+    "Fourier",
+    "Given",
+    "Identity",
+    "IdentityWithOnes",
+    "Nystrom",
+    "Whitened",
+    "WithOnes",
+]

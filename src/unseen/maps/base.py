@@ -59,6 +59,17 @@ class FeatureMap(BaseEstimator):  # type: ignore[misc]
         """Gradient of the learned params, given the gradient with respect to the design."""
         return {}
 
+    def origin(self, params: MapParams, width: int) -> Array:
+        """Design row of an entity whose features are all at their origin (their mean, if centred)."""
+        return np.zeros((1, width))
+
+    def units(self, params: MapParams, width: int) -> Array | None:
+        """Matrix K with ``design row = [features, 1] @ K``, or None where there is no such matrix.
+
+        It takes coefficients back to the units of the features: ``[x 1] K Z`` is ``a Z``.
+        """
+        return None
+
     def feature_names(self, names: list[str] | None, width: int) -> list[str]:
         """Name the columns of the design, given the names of the features."""
         return list(names) if names is not None and len(names) == width else [f"x{i}" for i in range(width)]

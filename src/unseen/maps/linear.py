@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
 
+from unseen.exceptions import DataWarning
 from unseen.linalg.designs import Design, IdentityDesign, as_design
 from unseen.maps.base import FeatureMap, MapParams
 from unseen.typing import Array, Features, FloatArray
 
-__all__ = ["Given", "Identity", "WithOnes"]
+__all__ = ["Constant", "Given", "Identity", "IdentityWithOnes", "WithOnes"]
 
 
 class Identity(FeatureMap):
@@ -31,6 +33,54 @@ class Identity(FeatureMap):
         self, features: Features | None, n_entities: int, params: MapParams, n_threads: int = 1
     ) -> Design:
         return IdentityDesign(n_entities)
+
+
+class Constant(FeatureMap):
+    """A constant column and nothing else, for a side that has no features."""
+
+    needs_features: ClassVar[bool] = False
+
+    def init(self, features: Features | None, n_entities: int, rng: np.random.Generator) -> MapParams:
+        return {}
+
+    def apply(
+        self, features: Features | None, n_entities: int, params: MapParams, n_threads: int = 1
+    ) -> Design:
+        return as_design(sparse.csr_array(np.ones((n_entities, 1))), n_threads)
+
+    def origin(self, params: MapParams, width: int) -> Array:
+        return np.ones((1, 1))
+
+    def units(self, params: MapParams, width: int) -> Array | None:
+        return np.ones((1, 1))
+
+    def feature_names(self, names: list[str] | None, width: int) -> list[str]:
+        return ["1"]
+
+
+class IdentityWithOnes(FeatureMap):
+    """Coefficients of its own for every entity, and a constant column that they share.
+
+    Under a sparse penalty the shared column holds what most entities have in common.
+    """
+
+    inductive: ClassVar[bool] = False
+    needs_features: ClassVar[bool] = False
+
+    def init(self, features: Features | None, n_entities: int, rng: np.random.Generator) -> MapParams:
+        return {}
+
+    def apply(
+        self, features: Features | None, n_entities: int, params: MapParams, n_threads: int = 1
+    ) -> Design:
+        ones = sparse.csr_array(np.ones((n_entities, 1)))
+        return as_design(sparse.csr_array(sparse.hstack([sparse.eye_array(n_entities), ones])), n_threads)
+
+    def origin(self, params: MapParams, width: int) -> Array:
+        return _ones_at_the_end(width)
+
+    def feature_names(self, names: list[str] | None, width: int) -> list[str]:
+        return [*super().feature_names(names, width - 1), "1"]
 
 
 class Given(FeatureMap):
@@ -67,6 +117,11 @@ class Given(FeatureMap):
         assert features is not None
         return as_design(_standardized(features, params), n_threads)
 
+    def units(self, params: MapParams, width: int) -> Array | None:
+        scale = params.get("scale", np.ones(width)).astype(np.float64)
+        mean = params.get("mean", np.zeros(width)).astype(np.float64)
+        return np.vstack([np.diag(scale), -mean * scale])
+
 
 class WithOnes(Given):
     """The features and a constant column, so that one-sided effects have a place.
@@ -78,7 +133,27 @@ class WithOnes(Given):
     ----------
     standardize : bool, default=False
         As in :class:`Given`; the constant column is appended afterwards.
+
+    Notes
+    -----
+    A feature that is the same for every training entity says what the constant column says
+    already. Its coefficient is held at zero, with a warning.
     """
+
+    def init(self, features: Features | None, n_entities: int, rng: np.random.Generator) -> MapParams:
+        params = super().init(features, n_entities, rng)
+        if features is None or not (constant := np.flatnonzero(_constant_columns(features))).size:
+            return params
+        shown = ", ".join(map(str, constant[:5])) + (", ..." if constant.size > 5 else "")
+        warnings.warn(
+            f"{constant.size} of {features.shape[1]} features are constant (column {shown}) and repeat the "
+            "intercept; they are left out",
+            DataWarning,
+            stacklevel=2,
+        )
+        scale = params.get("scale", np.ones(features.shape[1]))
+        scale[constant] = 0.0
+        return {"mean": np.zeros(features.shape[1]), **params, "scale": scale}
 
     def apply(
         self, features: Features | None, n_entities: int, params: MapParams, n_threads: int = 1
@@ -90,8 +165,31 @@ class WithOnes(Given):
             return as_design(sparse.csr_array(sparse.hstack([scaled, sparse.csr_array(ones)])), n_threads)
         return as_design(np.hstack([scaled, ones]), n_threads)
 
+    def origin(self, params: MapParams, width: int) -> Array:
+        return _ones_at_the_end(width)
+
+    def units(self, params: MapParams, width: int) -> Array | None:
+        features = super().units(params, width - 1)
+        return None if features is None else np.hstack([features, _ones_at_the_end(width).T])
+
     def feature_names(self, names: list[str] | None, width: int) -> list[str]:
         return [*super().feature_names(names, width - 1), "1"]
+
+
+def _ones_at_the_end(width: int) -> Array:
+    row = np.zeros((1, width))
+    row[0, -1] = 1.0
+    return row
+
+
+def _constant_columns(features: Features) -> Array:
+    """Whether each column varies by no more than rounding."""
+    if sparse.issparse(features):
+        high, low = (extreme.toarray().ravel() for extreme in (features.max(axis=0), features.min(axis=0)))
+    else:
+        high, low = features.max(axis=0), features.min(axis=0)
+    spread: Array = high - low <= 1e-12 * np.maximum(np.abs(high), 1.0)
+    return spread
 
 
 def _inverse_scale(deviation: Array) -> Array:

@@ -8,7 +8,7 @@ from unseen.exceptions import TooLargeError
 from unseen.linalg.designs import DenseDesign, Design
 from unseen.maps.base import FeatureMap, MapParams
 from unseen.maps.linear import Given
-from unseen.typing import Features
+from unseen.typing import Array, Features
 
 __all__ = ["Whitened"]
 
@@ -56,6 +56,15 @@ class Whitened(FeatureMap):
         design = self._base().apply(features, n_entities, params, n_threads)
         dtype = np.float64 if features is None else features.dtype
         return DenseDesign(design.dot(params["whitening"].astype(dtype)), n_threads)
+
+    def origin(self, params: MapParams, width: int) -> Array:
+        turn = params["whitening"]
+        return np.asarray(self._base().origin(params, turn.shape[0]) @ turn)
+
+    def units(self, params: MapParams, width: int) -> Array | None:
+        turn = params["whitening"]
+        base = self._base().units(params, turn.shape[0])
+        return None if base is None else np.asarray(base @ turn)
 
     def feature_names(self, names: list[str] | None, width: int) -> list[str]:
         return [f"axis{r}" for r in range(width)]

@@ -3,11 +3,16 @@
 from unseen.solvers.als import ALS
 from unseen.solvers.auto import choose_solver
 from unseen.solvers.base import Monitor, Solver, Sweep
+from unseen.solvers.block_prox import BlockProx
 from unseen.solvers.boxed import BoxedADMM
 from unseen.solvers.ccd import CCD
+from unseen.solvers.certificates import Certificate
 from unseen.solvers.cg import AlternatingCG
+from unseen.solvers.davis_yin import DavisYin
 from unseen.solvers.lbfgs import LBFGS
 from unseen.solvers.lowrank_prox import LowRankProx
+from unseen.solvers.mixed_admm import MixedADMM
+from unseen.solvers.mixed_soft import MixedSoft
 from unseen.solvers.prox import ProxGradient
 
 __all__ = [
@@ -15,8 +20,13 @@ __all__ = [
     "CCD",
     "LBFGS",
     "AlternatingCG",
+    "BlockProx",
     "BoxedADMM",
+    "Certificate",
+    "DavisYin",
     "LowRankProx",
+    "MixedADMM",
+    "MixedSoft",
     "Monitor",
     "ProxGradient",
     "Solver",

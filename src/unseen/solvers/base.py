@@ -15,6 +15,7 @@ from tqdm.auto import tqdm
 from unseen.exceptions import ConvergenceWarning, DivergedError, UnsupportedComposition
 from unseen.losses import Quadratic
 from unseen.problem import Problem
+from unseen.solvers.certificates import Certificate, certify
 from unseen.state import State, copy_state
 
 __all__ = ["Monitor", "Solver", "Sweep", "quadratic_loss"]
@@ -155,13 +156,21 @@ class Solver(BaseEstimator):  # type: ignore[misc]
     def sweeps(self, problem: Problem, state: State, rng: np.random.Generator) -> Iterator[Sweep]:
         """Yield the state after each sweep, for ever; never changes the given arrays."""
 
+    def objective(self, problem: Problem, state: State) -> float:
+        """What the sweeps lower; more than ``problem.value`` where a solver adds a condition of its own."""
+        return problem.value(state)
+
+    def certificate(self, problem: Problem, state: State, rng: np.random.Generator) -> Certificate | None:
+        """How far from the optimum a state can be, or None where that is not known."""
+        return certify(problem, state, rng)
+
     def solve(self, problem: Problem, state: State, rng: np.random.Generator, monitor: Monitor) -> State:
         """Run sweeps until the monitor says stop; returns the last (or best validated) state."""
         reason = self.refuses(problem)
         if reason is not None:
             raise UnsupportedComposition(f"{type(self).__name__} cannot solve this composition: {reason}")
         state = problem.feasible(state)
-        monitor.start(problem.value(state))
+        monitor.start(self.objective(problem, state))
         for sweep in self.sweeps(problem, state, rng):
             state = sweep.state
             if monitor.record(sweep):

@@ -17,7 +17,7 @@ from unseen.solvers.base import Solver, Sweep, quadratic_loss
 from unseen.state import State
 from unseen.typing import FloatArray
 
-__all__ = ["LowRankProx"]
+__all__ = ["LowRankProx", "SvdTolerance", "balanced", "distance", "stacked_columns", "triplets_of"]
 
 
 class LowRankProx(Solver):
@@ -37,7 +37,7 @@ class LowRankProx(Solver):
     max_rank : int, optional
         Keep at most this many singular values; the problem is no longer convex then.
     svd_tol : float, default=1e-7
-        Residual allowed in the singular triplets.
+        Smallest residual asked of the singular triplets; while steps are still long, less is asked.
     """
 
     factored_full = True
@@ -51,7 +51,7 @@ class LowRankProx(Solver):
 
     def refuses(self, problem: Problem) -> str | None:
         if len(problem.terms) != 1:
-            return f"it handles one term and there are {len(problem.terms)}; use ProxGradient"
+            return f"it handles one term and there are {len(problem.terms)}; use BlockProx or ProxGradient"
         term = problem.terms[0]
         if not (isinstance(term.core, Full) and isinstance(term.reg, Nuclear)):
             return "it needs a Full core with a Nuclear penalty"
@@ -62,23 +62,27 @@ class LowRankProx(Solver):
         return None
 
     def sweeps(self, problem: Problem, state: State, rng: np.random.Generator) -> Iterator[Sweep]:
-        point = _triplets_of(state["0.row"], state["0.col"])
-        scores = problem.cell_scores(_pair(point))
+        point = triplets_of(state["0.row"], state["0.col"])
+        scores = problem.cell_scores(balanced(point))
         value = problem.value(state)
         last, last_scores, momentum = point, scores, 1.0
+        accuracy = SvdTolerance(self.svd_tol)
         while True:
             following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
             ahead = (momentum - 1.0) / following
-            candidate = self._step(problem, point, scores, last, last_scores, ahead, rng)
+            candidate = self._step(problem, point, scores, last, last_scores, ahead, accuracy.now, rng)
             reached, candidate_scores, candidate_state = self._value(problem, state, candidate)
-            if reached > value and ahead > 0.0:
-                candidate = self._step(problem, point, scores, last, last_scores, 0.0, rng)
+            if reached > value and (ahead > 0.0 or accuracy.loose):
+                accuracy.tighten()
+                candidate = self._step(problem, point, scores, last, last_scores, 0.0, accuracy.now, rng)
                 reached, candidate_scores, candidate_state = self._value(problem, state, candidate)
                 following = 1.0
+            residual = distance(candidate, point)
+            accuracy.follow(residual)
             last, last_scores, momentum = point, scores, following
             if reached <= value:  # a truncated SVD may miss by its tolerance: then stay
                 point, scores, state, value = candidate, candidate_scores, candidate_state, reached
-            yield Sweep(state, value, {"rank": int(point.s.size)})
+            yield Sweep(state, value, {"rank": int(point.s.size), "residual": residual})
 
     def _step(
         self,
@@ -88,6 +92,7 @@ class LowRankProx(Solver):
         last: Triplets,
         last_scores: FloatArray,
         ahead: float,
+        svd_tol: float,
         rng: np.random.Generator,
     ) -> Triplets:
         loss = quadratic_loss(problem)
@@ -112,20 +117,20 @@ class LowRankProx(Solver):
         operator = LowRankPlusSparse(
             problem.observations,
             cells,
-            _stack(left, problem.observations.shape[0], dtype),
-            _stack(right, problem.observations.shape[1], dtype),
+            stacked_columns(left, problem.observations.shape[0], dtype),
+            stacked_columns(right, problem.observations.shape[1], dtype),
             problem.n_threads,
         )
         reg = problem.terms[0].reg
         assert isinstance(reg, Nuclear)
         threshold = step * reg.reg
         found = thresholded_svd(
-            operator, threshold, start=point.v, rng=rng, tol=self.svd_tol, max_rank=self.max_rank
+            operator, threshold, start=_guess(point), rng=rng, tol=svd_tol, max_rank=self.max_rank
         )
         return found.shrunk(threshold)
 
     def _value(self, problem: Problem, state: State, point: Triplets) -> tuple[float, FloatArray, State]:
-        pair = _pair(point)
+        pair = balanced(point)
         scores = problem.cell_scores(pair)
         reg = problem.terms[0].reg
         assert isinstance(reg, Nuclear)
@@ -133,20 +138,56 @@ class LowRankProx(Solver):
         return value, scores, {**state, "0.row": pair.left, "0.col": pair.right}
 
 
-def _pair(point: Triplets) -> Pair:
-    """Balanced factors: both carry the square root of the singular values."""
+class SvdTolerance:
+    """Residual asked of singular triplets: a small share of the last step, never below a floor."""
+
+    def __init__(self, floor: float, start: float = 1e-4) -> None:
+        self._floor = floor
+        self.now = max(start, floor)
+
+    @property
+    def loose(self) -> bool:
+        """Whether more accuracy is to be had."""
+        return self.now > self._floor
+
+    def follow(self, residual: float) -> None:
+        """Take the length of the last step."""
+        self.now = max(min(self.now, 0.01 * residual), self._floor)
+
+    def tighten(self) -> None:
+        """Ask for all there is: a step failed that should have succeeded."""
+        self.now = self._floor
+
+
+def balanced(point: Triplets) -> Pair:
+    """Factors that both carry the square root of the singular values."""
     root = np.sqrt(point.s)
     return Pair(np.ascontiguousarray(point.u * root), np.ascontiguousarray(point.v * root))
 
 
-def _triplets_of(left: FloatArray, right: FloatArray) -> Triplets:
+def triplets_of(left: FloatArray, right: FloatArray) -> Triplets:
+    """Singular triplets of ``left @ right.T``."""
     q_left, r_left = np.linalg.qr(left)
     q_right, r_right = np.linalg.qr(right)
     u, s, vt = np.linalg.svd(r_left @ r_right.T)
-    return Triplets(q_left @ u, s, q_right @ vt.T)
+    rank = min(u.shape[1], vt.shape[0])
+    return Triplets(q_left @ u[:, :rank], s, q_right @ vt[:rank].T)
 
 
-def _stack(blocks: list[FloatArray], n_rows: int, dtype: np.dtype[Any]) -> FloatArray:
+def distance(new: Triplets, old: Triplets) -> float:
+    """``||new - old||_F / ||new||_F`` from the factors."""
+    cross = (new.u.T @ old.u) * (new.v.T @ old.v)
+    squares = [float(np.sum(np.square(t.s, dtype=np.float64))) for t in (new, old)]
+    apart = sum(squares) - 2.0 * float(new.s.astype(np.float64) @ cross @ old.s)
+    return float(np.sqrt(max(apart, 0.0) / max(squares[0], np.finfo(float).tiny))) if squares[0] else 0.0
+
+
+def stacked_columns(blocks: list[FloatArray], n_rows: int, dtype: np.dtype[Any]) -> FloatArray:
+    """Blocks side by side, as one contiguous array."""
     if not blocks:
         return np.zeros((n_rows, 0), dtype=dtype)
     return np.ascontiguousarray(np.hstack(blocks).astype(dtype, copy=False))
+
+
+def _guess(point: Triplets) -> FloatArray | None:
+    return point.v if point.s.size else None

@@ -13,6 +13,7 @@ from unseen.regularisers import Nuclear
 from unseen.solvers.base import Solver, Sweep
 from unseen.solvers.rules import why_full_core_too_large
 from unseen.state import State
+from unseen.typing import FloatArray
 
 __all__ = ["ProxGradient"]
 
@@ -50,6 +51,7 @@ class ProxGradient(Solver):
         value = problem.value(state)
         previous, momentum = state, 1.0
         while True:
+            before = state
             if len(keys) == 1:
                 (key,) = keys
                 following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
@@ -66,7 +68,8 @@ class ProxGradient(Solver):
                 for key in keys:
                     state, steps[key] = self.step(problem, state, key, steps[key])
                 value = problem.value(state)
-            yield Sweep(state, value, {"step": max(steps.values())})
+            residual = max(_change(state[key], before[key]) for key in keys)
+            yield Sweep(state, value, {"step": max(steps.values()), "residual": residual})
 
     def step(self, problem: Problem, state: State, key: str, step: float) -> tuple[State, float]:
         """A step of sufficient decrease; the next one starts from twice its length."""
@@ -86,3 +89,9 @@ class ProxGradient(Solver):
                 return candidate, step
             step *= 0.5
         return state, step
+
+
+def _change(new: FloatArray, old: FloatArray) -> float:
+    """Relative length of a step."""
+    moved, size = inner(new - old, new - old), inner(new, new)
+    return float(np.sqrt(moved / size)) if size > 0 else 0.0

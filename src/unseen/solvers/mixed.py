@@ -1,0 +1,194 @@
+"""What the solvers of the mixed linear model share.
+
+    coupling   1/2 ||A(G) - E||_F^2 over all cells,   A(G) = Xa G Ya'
+    penalties  reg_g ||G||_1 + reg_e ||E||_*
+
+In a state the scores are E = A(G) + N: term 0 holds G, term 1 holds N = E - A(G) as the
+factors ``[U sqrt(s), P] [V sqrt(s), -Q]'`` with A(G) = P Q'. So a model of two terms predicts E
+for training cells and A(G) for whatever is new.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from unseen.cores import Full
+from unseen.linalg.blocked import gram, inner, matmul
+from unseen.linalg.designs import Design, SparseDesign
+from unseen.linalg.lowrank_sum import LowRankPlusSparse
+from unseen.linalg.svt import Triplets
+from unseen.losses import Squared
+from unseen.problem import Pair, Problem, core_pair
+from unseen.regularisers import Separable
+from unseen.solvers.base import Solver
+from unseen.solvers.block_prox import CoreDescent
+from unseen.solvers.lowrank_prox import balanced, triplets_of
+from unseen.state import State
+from unseen.typing import FloatArray
+
+__all__ = ["Coupling", "MixedSolver", "Point", "coupling_value"]
+
+WIDEST_GRAM = 2000
+"""Columns of a design up to which its Gram matrix is formed."""
+
+
+class Point(NamedTuple):
+    """G, E as triplets, and E on the observed cells."""
+
+    core: FloatArray
+    low_rank: Triplets
+    cells: FloatArray
+
+
+class Coupling:
+    """The map A(G) = Xa G Ya', its adjoint and A*A, without anything of size n x m."""
+
+    def __init__(self, row: Design, col: Design) -> None:
+        self.row, self.col = row, col
+        self._grams = _gram_of(row), _gram_of(col)
+        self.lipschitz = _squared_norm(row, self._grams[0]) * _squared_norm(col, self._grams[1])
+
+    def pair(self, core: FloatArray, dtype: np.dtype[np.generic]) -> Pair:
+        """Factors of A(G), as wide as the narrower side."""
+        pair = core_pair(self.row, self.col, core.astype(dtype, copy=False))
+        return Pair(np.ascontiguousarray(pair.left), np.ascontiguousarray(pair.right))
+
+    def adjoint(self, operator: LowRankPlusSparse) -> FloatArray:
+        """``Xa' B Ya``."""
+        dtype = operator.dtype
+        if self.row.shape[1] <= self.col.shape[1]:
+            product = self.col.tdot(operator.tdot(self.row.toarray().astype(dtype, copy=False))).T
+        else:
+            product = self.row.tdot(operator.dot(self.col.toarray().astype(dtype, copy=False)))
+        return product.astype(np.float64)
+
+    def adjoint_of(self, point: Triplets) -> FloatArray:
+        """``Xa' U diag(s) V' Ya``."""
+        left = self.row.tdot(np.ascontiguousarray(point.u * point.s)).astype(np.float64)
+        right = self.col.tdot(np.ascontiguousarray(point.v)).astype(np.float64)
+        return left @ right.T
+
+    def normal(self, core: FloatArray) -> FloatArray:
+        """``Xa' Xa G Ya' Ya``."""
+        half = _apply_gram(self.row, self._grams[0], core)
+        return _apply_gram(self.col, self._grams[1], np.ascontiguousarray(half.T)).T
+
+
+class MixedSolver(Solver):
+    """Base of the solvers of the mixed linear model; ``reg_e`` is the weight of the nuclear norm of E.
+
+    Parameters
+    ----------
+    max_iter : int, default=500
+        Limit of sweeps.
+    tol : float, default=1e-4
+        Stopping rule of the solver.
+    reg_e : float, default=1.0
+        Weight of the nuclear norm of the scores.
+    max_rank : int, optional
+        Keep at most this many singular values of E.
+    svd_tol : float, default=1e-7
+        Smallest residual asked of the singular triplets.
+    """
+
+    factored_full = True
+
+    def __init__(
+        self,
+        max_iter: int = 500,
+        tol: float = 1e-4,
+        reg_e: float = 1.0,
+        max_rank: int | None = None,
+        svd_tol: float = 1e-7,
+    ) -> None:
+        super().__init__(max_iter, tol)
+        self.reg_e = reg_e
+        self.max_rank = max_rank
+        self.svd_tol = svd_tol
+
+    def refuses(self, problem: Problem) -> str | None:
+        if len(problem.terms) != 2 or not all(isinstance(term.core, Full) for term in problem.terms):
+            return "it needs two terms with Full cores: one over features, one without"
+        bound, free = problem.terms
+        rule = bound.reg.separable()
+        if bound.free or not free.free or rule is None or rule.bounded:
+            return "the first term needs features and an L1 penalty, the second no features"
+        if not isinstance(problem.loss, Squared) or problem.loss.background is not None:
+            return "the loss must be Squared and blank cells missing"
+        return None
+
+    # -- between states and points ---------------------------------------------------
+
+    def coupling(self, problem: Problem, state: State) -> Coupling:
+        """Products with the designs."""
+        return Coupling(*problem.designs(problem.terms[0], state))
+
+    def rule(self, problem: Problem) -> Separable:
+        """Penalty on G."""
+        rule = problem.terms[0].reg.separable()
+        assert rule is not None
+        return rule
+
+    def point(self, problem: Problem, coupling: Coupling, state: State, n_steps: int = 50) -> Point:
+        """Read a state; a fresh one starts at the lasso on the observed cells and E = A(G)."""
+        dtype = problem.observations.dtype
+        core = state["0.core"]
+        width = min(core.shape)
+        fresh = state["1.row"].shape[1] == 0
+        if fresh:
+            core = CoreDescent(problem, Squared()).descend(state, None, n_steps)["0.core"]
+            low_rank = triplets_of(*coupling.pair(core, dtype))
+        else:
+            rank = state["1.row"].shape[1] - width
+            low_rank = triplets_of(state["1.row"][:, :rank], state["1.col"][:, :rank])
+        cells = problem.cell_scores(balanced(low_rank))
+        return Point(core.astype(np.float64), low_rank, cells)
+
+    def state(self, problem: Problem, coupling: Coupling, state: State, point: Point) -> State:
+        """The state of a point: scores E, of which A(G) is the part that speaks about new rows and columns."""
+        dtype = problem.observations.dtype
+        pair, entries = coupling.pair(point.core, dtype), balanced(point.low_rank)
+        return {
+            **state,
+            "0.core": point.core.astype(dtype),
+            "1.row": np.hstack([entries.left, pair.left]),
+            "1.col": np.hstack([entries.right, -pair.right]),
+        }
+
+
+def coupling_value(coupling: Coupling, core: FloatArray, low_rank: Triplets) -> float:
+    """``1/2 ||A(G) - E||_F^2`` in float64."""
+    squares = float(np.sum(np.square(low_rank.s, dtype=np.float64)))
+    total = inner(core, coupling.normal(core)) - 2.0 * inner(core, coupling.adjoint_of(low_rank)) + squares
+    return 0.5 * max(total, 0.0)
+
+
+def _gram_of(design: Design) -> FloatArray | None:
+    """Gram matrix in float64, or None where the design is too wide for one."""
+    if design.shape[1] > WIDEST_GRAM:
+        return None
+    if isinstance(design, SparseDesign):
+        matrix = design.matrix.astype(np.float64)
+        dense: FloatArray = (matrix.T @ matrix).toarray()
+        return dense
+    return gram(design.toarray().astype(np.float64))
+
+
+def _apply_gram(design: Design, product: FloatArray | None, vectors: FloatArray) -> FloatArray:
+    if product is not None:
+        return matmul(product, vectors)
+    return design.tdot(design.dot(np.ascontiguousarray(vectors)))
+
+
+def _squared_norm(design: Design, product: FloatArray | None) -> float:
+    """Squared spectral norm of a design, from above."""
+    if product is not None:
+        return float(np.linalg.eigvalsh(product)[-1]) * (1.0 + 1e-10) if product.size else 1.0
+    vector: FloatArray = np.ones((design.shape[1], 1))
+    size = 1.0
+    for _ in range(100):
+        vector = design.tdot(design.dot(vector / np.linalg.norm(vector)))
+        size = float(np.linalg.norm(vector))
+    return 1.01 * size

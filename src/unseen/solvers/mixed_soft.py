@@ -1,0 +1,187 @@
+"""The mixed linear model with a penalty on the noise, by block descent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from unseen.linalg.blocked import inner
+from unseen.linalg.lowrank_sum import LowRankPlusSparse
+from unseen.linalg.svt import spectral_bounds, thresholded_svd
+from unseen.problem import Problem
+from unseen.solvers.base import Sweep, quadratic_loss
+from unseen.solvers.certificates import Certificate, best_multiple
+from unseen.solvers.lowrank_prox import SvdTolerance, balanced, distance, stacked_columns
+from unseen.solvers.mixed import Coupling, MixedSolver, Point, coupling_value
+from unseen.state import State
+
+__all__ = ["MixedSoft", "dual_certificate"]
+
+CORE_STEPS = 5
+"""Steps on G in a sweep."""
+
+
+class MixedSoft(MixedSolver):
+    """min over G, E  1/2 ||A(G) - E||^2 + rho/2 ||P(E - M)||^2 + reg_g ||G||_1 + reg_e ||E||_*.
+
+    rho is the weight of the problem's loss. A sweep takes some accelerated steps on G, through
+    the Gram matrices alone, then one proximal step on E with the majoriser 1 + rho, a thresholded
+    SVD of low rank plus sparse. E carries momentum, dropped whenever the objective would rise.
+
+    Parameters are those of :class:`unseen.solvers.mixed.MixedSolver`; ``tol`` is the share by which
+    a sweep must lower the objective.
+    """
+
+    def objective(self, problem: Problem, state: State) -> float:
+        coupling = self.coupling(problem, state)
+        return self._value(problem, coupling, self.point(problem, coupling, state, n_steps=0))
+
+    def sweeps(self, problem: Problem, state: State, rng: np.random.Generator) -> Iterator[Sweep]:
+        coupling = self.coupling(problem, state)
+        point = self.point(problem, coupling, state)
+        value = self._value(problem, coupling, point)
+        last, momentum = point, 1.0
+        accuracy = SvdTolerance(self.svd_tol)
+        while True:
+            following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
+            ahead = (momentum - 1.0) / following
+            candidate = self._step(problem, coupling, point, last, ahead, accuracy.now, rng)
+            reached = self._value(problem, coupling, candidate)
+            if reached > value and (ahead > 0.0 or accuracy.loose):
+                accuracy.tighten()
+                candidate = self._step(problem, coupling, point, last, 0.0, accuracy.now, rng)
+                reached, following = self._value(problem, coupling, candidate), 1.0
+            residual = distance(candidate.low_rank, point.low_rank)
+            accuracy.follow(residual)
+            last, momentum = point, following
+            if reached <= value:
+                point, value = candidate, reached
+            facts = {
+                "rank": int(point.low_rank.s.size),
+                "nonzeros": int(np.count_nonzero(point.core)),
+                "residual": residual,
+            }
+            yield Sweep(self.state(problem, coupling, state, point), value, facts)
+
+    def _step(
+        self,
+        problem: Problem,
+        coupling: Coupling,
+        point: Point,
+        last: Point,
+        ahead: float,
+        svd_tol: float,
+        rng: np.random.Generator,
+    ) -> Point:
+        rho, share = self._weights(problem)
+        here, before = point.low_rank, last.low_rank
+        dtype = point.cells.dtype
+        target = (1.0 + ahead) * coupling.adjoint_of(here)
+        if ahead:
+            target -= ahead * coupling.adjoint_of(before)
+        core = self._core_steps(problem, coupling, point.core, target)
+        pair = coupling.pair(core, dtype)
+        cells = point.cells + dtype.type(ahead) * (point.cells - last.cells)
+        keep = 1.0 - share
+        left = [here.u * (here.s * (keep * (1.0 + ahead))), share * pair.left]
+        right = [here.v, pair.right]
+        if ahead:
+            left.append(before.u * (before.s * (-keep * ahead)))
+            right.append(before.v)
+        n, m = problem.observations.shape
+        operator = LowRankPlusSparse(
+            problem.observations,
+            (-share * rho * (cells - problem.observations.values)).astype(dtype, copy=False),
+            stacked_columns(left, n, dtype),
+            stacked_columns(right, m, dtype),
+            problem.n_threads,
+        )
+        threshold = share * self.reg_e
+        start = here.v if here.s.size else None
+        found = thresholded_svd(
+            operator, threshold, start=start, rng=rng, tol=svd_tol, max_rank=self.max_rank
+        ).shrunk(threshold)
+        return Point(core, found, problem.cell_scores(balanced(found)))
+
+    def _core_steps(
+        self, problem: Problem, coupling: Coupling, core: np.ndarray, target: np.ndarray
+    ) -> np.ndarray:
+        """FISTA on ``1/2 <G, A*A G> - <G, target> + reg_g ||G||_1``."""
+        rule = self.rule(problem)
+        step = 1.0 / coupling.lipschitz
+        ahead, momentum = core, 1.0
+        for _ in range(CORE_STEPS):
+            moved = rule.prox(ahead - step * (coupling.normal(ahead) - target), step)
+            following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
+            if inner(ahead - moved, moved - core) > 0:  # the momentum points uphill
+                momentum, following = 1.0, 1.0
+            ahead = moved + ((momentum - 1.0) / following) * (moved - core)
+            core, momentum = moved, following
+        return core
+
+    def _weights(self, problem: Problem) -> tuple[float, float]:
+        weight, _ = quadratic_loss(problem).stored(problem.observations.values)
+        rho = float(np.max(weight))
+        return rho, 1.0 / (1.0 + rho)
+
+    def _value(self, problem: Problem, coupling: Coupling, point: Point) -> float:
+        return (
+            coupling_value(coupling, point.core, point.low_rank)
+            + problem.loss.value(point.cells, problem.observations.values)
+            + self.rule(problem).value(point.core)
+            + self.reg_e * float(point.low_rank.s.sum(dtype=np.float64))
+        )
+
+    def certificate(self, problem: Problem, state: State, rng: np.random.Generator) -> Certificate | None:
+        coupling = self.coupling(problem, state)
+        point = self.point(problem, coupling, state, n_steps=0)
+        rho, _ = self._weights(problem)
+        pull = rho * (point.cells.astype(np.float64) - problem.observations.values)
+        value = self._value(problem, coupling, point)
+        return dual_certificate(self, problem, coupling, point, pull, value, rho, rng)
+
+
+def dual_certificate(
+    solver: MixedSolver,
+    problem: Problem,
+    coupling: Coupling,
+    point: Point,
+    pull: np.ndarray,
+    value: float,
+    rho: float,
+    rng: np.random.Generator,
+) -> Certificate | None:
+    """Bound by the dual problem of the mixed linear model.
+
+    max over L, mu   -1/2 ||L||_F^2 - ||mu||^2 / (2 rho) - <mu, M>
+    subject to       |Xa' L Ya| <= reg_g,   ||L - P*(mu)||_2 <= reg_e
+
+    with the point L = A(G) - E, mu = ``pull``, scaled until it is feasible. An unpenalised constant
+    asks for an entry that is exactly zero; no scaling gives that, so there is no certificate.
+    """
+    rule = solver.rule(problem)
+    if rule.spare_last or rule.l1 <= 0:
+        return None
+    entries = balanced(point.low_rank)
+    pair = coupling.pair(point.core, point.core.dtype)
+    operator = LowRankPlusSparse(
+        problem.observations,
+        np.ascontiguousarray(-pull),
+        np.ascontiguousarray(np.hstack([pair.left, -entries.left]), dtype=np.float64),
+        np.ascontiguousarray(np.hstack([pair.right, entries.right]), dtype=np.float64),
+        problem.n_threads,
+    )
+    norms = spectral_bounds(operator, rng)
+    slope = np.abs(coupling.normal(point.core) - coupling.adjoint_of(point.low_rank)).max(initial=0.0)
+    limit = min(
+        solver.reg_e / max(norms.upper, 1e-300),
+        rule.l1 / max(float(slope), 1e-300),
+    )
+    square = coupling_value(coupling, point.core, point.low_rank)
+    square += float(pull @ pull) / (2.0 * rho) if np.isfinite(rho) else 0.0
+    bound = best_multiple(-float(pull @ problem.observations.values), square, limit)
+    rms = None
+    if np.isfinite(rho):
+        rms = float(np.sqrt(2.0 * max(value - bound, 0.0) / (rho * problem.observations.nnz)))
+    return Certificate(value, bound, norms.exact, rms)
