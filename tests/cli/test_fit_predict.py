@@ -129,6 +129,10 @@ def test_input_may_be_compressed_or_parquet_or_without_header(run, files, model,
         *options,
         tmp_path / "m3",
     )
+    (tmp_path / "p.txt").write_text("0,ü1\n10,ü2\n", encoding="utf-8")
+    said = run("predict", tmp_path / "m2", tmp_path / "p.txt", "--no-header", "--row", 1, "--col", 0).out
+    assert said.splitlines()[0] == "row,col,prediction"
+    assert run("predict", model, tmp_path / "p.txt", "--no-header", "--row", 1, "--col", 0).out == said
     wanted = unseen.load(model).row_factors_
     for name in ("m1", "m2", "m3"):
         assert np.array_equal(unseen.load(tmp_path / name).row_factors_, wanted)
@@ -280,6 +284,7 @@ class TestFeatureFiles:
         ended = run(*options, "--out", tmp_path / "m", code=1)
         assert "few.csv" in ended.err
         assert f"'{USERS[-1]}'" in ended.err
+        assert "--missing" in ended.err
         assert not (tmp_path / "m").exists()
         run(*options, "--missing", "mean", "--out", tmp_path / "m", "--max-iter", 3)
 

@@ -6,7 +6,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from unseen.cli.sources import Indices, find, like_training, onto_training
+from unseen.cli.sources import Indices, find, like_training, onto_training, output_names
 from unseen.cli.tables import read_ids
 from unseen.data import Observations, Vocabulary
 from unseen.exceptions import DataWarning, UnknownIdError
@@ -48,9 +48,8 @@ def known_ids(vocabulary: Vocabulary, ids: Any, what: str) -> Indices:
 def list_columns(model: Any) -> tuple[str, str, str, str]:
     """Names of the columns of a file of recommendations."""
     source = getattr(model, "source_", None) or {}
-    row, col = source.get("row", "row"), source.get("col", "col")
-    clash = {row, col} & {"rank", "score"}
-    return ("row", "rank", "col", "score") if clash else (row, "rank", col, "score")
+    row, col = output_names(source.get("row", "row"), source.get("col", "col"), "rank", "score")
+    return row, "rank", col, "score"
 
 
 def for_arrow(values: Array) -> Array:

@@ -14,7 +14,7 @@ from unseen.data import Vocabulary
 from unseen.exceptions import ModelFileError, UnknownIdError
 from unseen.typing import Features, FloatArray
 
-__all__ = ["Side", "Sides", "free_name", "predict_batch"]
+__all__ = ["Side", "Sides", "predict_batch"]
 
 MAX_BLOCK = 4_000_000
 """Cells of a dense block of predictions for new rows or columns."""
@@ -156,8 +156,3 @@ def _name_unknown(path: Path, *sides: tuple[str, Any, Any]) -> str:
             shown = ", ".join(map(repr, distinct[:5])) + (", ..." if len(distinct) > 5 else "")
             parts.append(f"{len(distinct)} unknown {name} ids: {shown}")
     return f"{path}: {'; '.join(parts)}. --unknown nan or baseline, or a file of features, lets them pass."
-
-
-def free_name(*taken: str) -> str:
-    """Name for the column of predictions that is not taken."""
-    return "prediction" if "prediction" not in taken else "predicted_value"

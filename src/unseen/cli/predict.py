@@ -43,9 +43,9 @@ def predict(
 ) -> None:
     """Predict the cells of PAIRS, line by line, in the order of the file."""
     import unseen
-    from unseen.cli.pairs import Side, Sides, free_name, predict_batch
+    from unseen.cli.pairs import Side, Sides, predict_batch
     from unseen.cli.sinks import Records, TableWriter
-    from unseen.cli.sources import like_training
+    from unseen.cli.sources import like_training, output_names
     from unseen.cli.tables import guess_separator, read_batches
     from unseen.exceptions import InvalidDataError
 
@@ -56,6 +56,7 @@ def predict(
         Side.of(model, "row", row_features, id_column, row_name),
         Side.of(model, "col", col_features, id_column, col_name),
     )
+    names = (*output_names(row_name, col_name, "prediction"), "prediction")
     n_unknown = 0
     separator = guess_separator(pairs, sep)
     sink = Records() if out.json and target is None else TableWriter(target)
@@ -64,7 +65,7 @@ def predict(
             predicted, count = predict_batch(model, sides, rows, cols, unknown.value, pairs)
             n_unknown += count
             ids = sides.row.shown(rows, unknown.value), sides.col.shown(cols, unknown.value)
-            writer.write({row_name: ids[0], col_name: ids[1], free_name(row_name, col_name): predicted})
+            writer.write(dict(zip(names, (*ids, predicted), strict=True)))
         if not writer.n_lines:
             raise InvalidDataError(f"{pairs}: the file holds no pairs.")
     document: dict[str, Any] = {

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from unseen.cli.errors import UsageError
 from unseen.cli.tables import column_names, guess_separator, is_parquet, read_frame
 from unseen.data import Observations, Vocabulary, align, read_edges, read_triples
-from unseen.exceptions import InvalidDataError, ParameterError
+from unseen.exceptions import InvalidDataError, ParameterError, UnknownIdError
 from unseen.typing import Array, Features
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "find",
     "like_training",
     "onto_training",
+    "output_names",
     "read_features",
     "training_ids",
 ]
@@ -135,6 +136,14 @@ class FeatureFile:
     def aligned(self, vocabulary: Vocabulary, like: str, missing: str) -> tuple[Features, list[str]]:
         """Features of all ids of a vocabulary, and their names."""
         frame, id_column = self.read(like)
+        has_line = np.isin(np.arange(len(vocabulary)), find(vocabulary, frame[id_column]))
+        if missing == "error" and not has_line.all():
+            absent = vocabulary[~has_line].tolist()
+            shown = ", ".join(map(repr, absent[:5])) + (", ..." if len(absent) > 5 else "")
+            raise UnknownIdError(
+                f"{self.path}: no line for {len(absent)} of {len(vocabulary)} ids of the cells: {shown}; "
+                "--missing zero or mean would fill them"
+            )
         return self._align(frame, id_column, vocabulary, missing)
 
     def of_new_ids(
@@ -242,6 +251,12 @@ def like_training(
         sep=sep,
         header=header,
     )
+
+
+def output_names(row: str, col: str, *others: str) -> tuple[str, str]:
+    """Names for columns of ids in a file: as in the input, where they are names and are not taken."""
+    is_free = not {row, col} & set(others) and row != col
+    return (row, col) if is_free and not (row.isdecimal() or col.isdecimal()) else ("row", "col")
 
 
 def training_ids(model: Any, side: Literal["row", "col"]) -> Vocabulary:
