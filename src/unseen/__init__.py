@@ -10,10 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from unseen import (
+        baselines as baselines,
+    )
+    from unseen import (
         datasets as datasets,
     )
     from unseen import (
         exceptions as exceptions,
+    )
+    from unseen import (
+        links as links,
     )
     from unseen import (
         metrics as metrics,
@@ -32,14 +38,18 @@ if TYPE_CHECKING:
         BiasMC,
         BiasModel,
         Completion,
+        DirtyIMC,
         MatrixFactorization,
+        Maxide,
+        MixedLinear,
         PUClustering,
         ShiftIMC,
         ShiftMC,
         SoftImpute,
+        SparseBilinear,
     )
     from unseen.io import load
-    from unseen.losses import Background, Biased, Shifted, Squared
+    from unseen.losses import Background, Biased, Logistic, Shifted, Squared
     from unseen.maps import Fourier, Given, Identity, Nystrom, Whitened, WithOnes
     from unseen.regularisers import L1, Box, NonNegative, Nuclear, Ridge
     from unseen.terms import Term
@@ -50,6 +60,10 @@ _HOME = {
     "BiasIMC": "estimators",
     "BiasMC": "estimators",
     "BiasModel": "estimators",
+    "DirtyIMC": "estimators",
+    "Maxide": "estimators",
+    "MixedLinear": "estimators",
+    "SparseBilinear": "estimators",
     "Completion": "estimators",
     "IMC": "estimators",
     "MatrixFactorization": "estimators",
@@ -63,6 +77,7 @@ _HOME = {
     "LowRank": "cores",
     "Background": "losses",
     "Biased": "losses",
+    "Logistic": "losses",
     "Shifted": "losses",
     "Squared": "losses",
     "Fourier": "maps",
@@ -79,7 +94,17 @@ _HOME = {
     "Term": "terms",
     "load": "io",
 }
-_MODULES = ("data", "datasets", "exceptions", "metrics", "model_selection", "plotting", "solvers")
+_MODULES = (
+    "baselines",
+    "data",
+    "datasets",
+    "exceptions",
+    "links",
+    "metrics",
+    "model_selection",
+    "plotting",
+    "solvers",
+)
 
 __all__ = [
     "IMC",
@@ -91,12 +116,16 @@ __all__ = [
     "Biased",
     "Box",
     "Completion",
+    "DirtyIMC",
     "Fourier",
     "Full",
     "Given",
     "Identity",
+    "Logistic",
     "LowRank",
     "MatrixFactorization",
+    "Maxide",
+    "MixedLinear",
     "NonNegative",
     "Nuclear",
     "Nystrom",
@@ -107,13 +136,16 @@ __all__ = [
     "ShiftMC",
     "Shifted",
     "SoftImpute",
+    "SparseBilinear",
     "Squared",
     "Term",
     "Vocabulary",
     "Whitened",
     "WithOnes",
+    "baselines",
     "datasets",
     "exceptions",
+    "links",
     "load",
     "metrics",
     "model_selection",

@@ -4,11 +4,14 @@ from unseen.estimators.base import Completer
 from unseen.estimators.bias import BiasModel
 from unseen.estimators.completion import Completion
 from unseen.estimators.composed import ComposedCompleter, Composition
+from unseen.estimators.explained import Explanation, Interaction, Interactions
 from unseen.estimators.factorization import MatrixFactorization, SoftImpute
 from unseen.estimators.inductive import IMC
+from unseen.estimators.mixed_linear import MixedLinear
 from unseen.estimators.pair_clustering import PairClusterer, PUClustering
 from unseen.estimators.pu import BiasMC, ShiftMC
 from unseen.estimators.pu_inductive import BiasIMC, ShiftIMC
+from unseen.estimators.side_information import DirtyIMC, Maxide, SparseBilinear
 
 __all__ = [
     "IMC",
@@ -19,10 +22,17 @@ __all__ = [
     "Completion",
     "ComposedCompleter",
     "Composition",
+    "DirtyIMC",
+    "Explanation",
+    "Interaction",
+    "Interactions",
     "MatrixFactorization",
+    "Maxide",
+    "MixedLinear",
     "PUClustering",
     "PairClusterer",
     "ShiftIMC",
     "ShiftMC",
     "SoftImpute",
+    "SparseBilinear",
 ]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import Any, Self
-
-from sklearn.base import clone
 
 from unseen.cores import Full, LowRank
 from unseen.estimators.composed import ComposedCompleter, Composition
+from unseen.estimators.paths import PathMixin
 from unseen.exceptions import ParameterError
 from unseen.losses import Squared
 from unseen.maps import Identity
@@ -122,7 +120,7 @@ class MatrixFactorization(ComposedCompleter):
         return Composition([term], Squared(), solvers[check_choice("solver", self.solver, tuple(solvers))])
 
 
-class SoftImpute(ComposedCompleter):
+class SoftImpute(PathMixin):
     """Nuclear-norm completion (GIMC eq. 1), convex, kept as low rank plus sparse.
 
     min over Z   1/2 sum_observed (z_ij - x_ij)^2 + reg ||Z||_*
@@ -166,7 +164,9 @@ class SoftImpute(ComposedCompleter):
     rank_ : int
         Rank of the solution.
     history_ : list of dict
-        ``objective``, ``time_s`` and ``rank`` of each step.
+        ``objective``, ``time_s``, ``rank`` and ``residual`` (length of the step) of each step.
+    certificate_ : Certificate
+        How far from the optimum the answer can be.
     n_iter_ : int
         Steps done.
     converged_ : bool
@@ -231,29 +231,6 @@ class SoftImpute(ComposedCompleter):
         super().fit(X, row_features=row_features, col_features=col_features)
         self.rank_ = self.widths_[0]
         return self
-
-    def path(self, X: Any, regs: Sequence[float]) -> Iterator[SoftImpute]:
-        """Fit a path of decreasing ``reg``, each fit started from the one before.
-
-        Parameters
-        ----------
-        X : array with NaN, sparse matrix or Observations
-            Target.
-        regs : sequence of float
-            Weights; visited from large to small.
-
-        Yields
-        ------
-        SoftImpute
-            A fitted model for each weight.
-        """
-        cells = self._read_target(X)
-        model = clone(self).set_params(warm_start=True)
-        for reg in sorted(regs, reverse=True):
-            model.set_params(reg=reg).fit(cells)
-            fitted = clone(model)
-            fitted.__dict__.update({k: v for k, v in vars(model).items() if k.endswith("_")})
-            yield fitted
 
     def _compose(self, has_row_features: bool, has_col_features: bool) -> Composition:
         if has_row_features or has_col_features:

@@ -270,7 +270,7 @@ def spectral_bounds(
         return NormBounds(norm, norm, True)
     steps = min(n_steps, m)
     basis = np.empty((m, steps))
-    vector = rng.standard_normal(m)
+    vector: FloatArray = rng.standard_normal(m)
     diagonal, side = np.zeros(steps), np.zeros(steps)
     used = steps
     for k in range(steps):

@@ -147,7 +147,7 @@ class MixedSolver(Solver):
         return Point(core.astype(np.float64), low_rank, cells)
 
     def state(self, problem: Problem, coupling: Coupling, state: State, point: Point) -> State:
-        """The state of a point: scores E, of which A(G) is the part that speaks about new rows and columns."""
+        """The state of a point: scores E, of which A(G) speaks about new rows and columns."""
         dtype = problem.observations.dtype
         pair, entries = coupling.pair(point.core, dtype), balanced(point.low_rank)
         return {

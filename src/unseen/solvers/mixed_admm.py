@@ -72,7 +72,7 @@ class MixedADMM(DavisYin):
             last, copy = copy, _fill(row @ core @ col.T, low_rank + dual, beta, stored, cells.values)
             dual = dual + low_rank - copy
             primal, movement = np.linalg.norm(low_rank - copy), beta * np.linalg.norm(copy - last)
-            moved = np.linalg.norm(core - before) / max(float(np.linalg.norm(core)), 1e-300)
+            moved = float(np.linalg.norm(core - before)) / max(float(np.linalg.norm(core)), 1e-300)
             point = Point(core, _in(found, cells.dtype), low_rank[stored].astype(cells.dtype))
             residual = float(max(primal, movement)) / size
             feasibility = float(np.linalg.norm(point.cells - cells.values)) / size

@@ -158,11 +158,19 @@ def dual_certificate(
     subject to       |Xa' L Ya| <= reg_g,   ||L - P*(mu)||_2 <= reg_e
 
     with the point L = A(G) - E, mu = ``pull``, scaled until it is feasible. An unpenalised constant
-    asks for an entry that is exactly zero; no scaling gives that, so there is no certificate.
+    asks for an entry that is exactly zero: it is first moved to its optimum, which gives that.
     """
     rule = solver.rule(problem)
-    if rule.spare_last or rule.l1 <= 0:
+    if rule.l1 <= 0:
         return None
+    slope = coupling.normal(point.core) - coupling.adjoint_of(point.low_rank)
+    if rule.spare_last:
+        n, m = problem.observations.shape
+        core = point.core.copy()
+        core[-1, -1] -= slope[-1, -1] / (n * m)
+        point = point._replace(core=core)
+        slope = coupling.normal(core) - coupling.adjoint_of(point.low_rank)
+        slope[-1, -1] = 0.0
     entries = balanced(point.low_rank)
     pair = coupling.pair(point.core, point.core.dtype)
     operator = LowRankPlusSparse(
@@ -173,10 +181,9 @@ def dual_certificate(
         problem.n_threads,
     )
     norms = spectral_bounds(operator, rng)
-    slope = np.abs(coupling.normal(point.core) - coupling.adjoint_of(point.low_rank)).max(initial=0.0)
     limit = min(
         solver.reg_e / max(norms.upper, 1e-300),
-        rule.l1 / max(float(slope), 1e-300),
+        rule.l1 / max(float(np.abs(slope).max(initial=0.0)), 1e-300),
     )
     square = coupling_value(coupling, point.core, point.low_rank)
     square += float(pull @ pull) / (2.0 * rho) if np.isfinite(rho) else 0.0

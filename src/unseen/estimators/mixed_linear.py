@@ -1,0 +1,325 @@
+"""The mixed linear model: sparse interactions of features, low-rank completed matrix."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from unseen import kernels
+from unseen.cores import Full
+from unseen.data import Observations
+from unseen.estimators.composed import Composition
+from unseen.estimators.explained import Explained
+from unseen.estimators.paths import PathMixin
+from unseen.estimators.side_information import bilinear_maps
+from unseen.exceptions import ParameterError
+from unseen.linalg.blocked import gram, matmul
+from unseen.linalg.lowrank_sum import LowRankPlusSparse
+from unseen.linalg.svt import spectral_norm
+from unseen.losses import Squared
+from unseen.maps import Constant
+from unseen.offsets import Offsets
+from unseen.parallel import one_blas_thread
+from unseen.problem import Problem
+from unseen.regularisers import L1, Ridge
+from unseen.solvers import DavisYin, MixedADMM, MixedSoft, Solver
+from unseen.solvers.mixed import MixedSolver
+from unseen.state import State
+from unseen.terms import Term
+from unseen.typing import Features, FloatArray
+from unseen.validation import check_choice, check_count, check_positive
+
+__all__ = ["MixedLinear"]
+
+NEARLY_HARD = 1e4
+"""Weight of a new row's cells where the training cells are kept exactly."""
+
+
+class MixedLinear(Explained, PathMixin):
+    """Mixed linear model with side information (Song and Yang 2019, program 4), convex.
+
+    min over G, E   1/2 ||Xa G Ya' - E||_F^2 + reg_g ||G||_1 + reg_e ||E||_*
+
+    with Xa = [X 1], Ya = [Y 1] and, for ``constraint="hard"``, E = M on the observed cells (H); for
+    ``constraint="soft"`` the penalty ``rho/2 sum_observed (e_ij - m_ij)^2`` instead (S), which suits
+    noisy ratings. The first norm runs over all cells; nothing of that size is formed. G holds
+    interactions of features, effects of either side alone and a constant; E, the completed matrix,
+    follows it as far as a low rank and the observed cells allow.
+
+    Training cells are predicted by E, new rows and columns by ``[x 1] G [y 1]'``: E has no value
+    for them. With features on one side only, the other has a coefficient for each of its
+    entities; without any, only the constant is left of G. Without an answer for G (``reg_g`` large)
+    the model is the one that the SVT algorithm of Cai, Candes and Shen solves.
+
+    Parameters
+    ----------
+    reg_g : float or "auto", default="auto"
+        Weight of the L1 norm of G; "auto" is 0.005 max |Xa' P(M) Ya|, M being centred.
+    reg_e : float or "auto", default="auto"
+        Weight of the nuclear norm of E; "auto" is s1 (hard) or 0.11 rho s1 (soft), s1 the
+        largest singular value of the centred observed cells.
+    constraint : {"hard", "soft"}, default="hard"
+        Whether E equals the observed cells. Noisy values need a large rank of E then; prefer
+        "soft", or an early stop by ``validation_fraction``.
+    rho : float, default=100.0
+        Weight of the observed cells with ``constraint="soft"``.
+    solver : {"auto", "admm"}, default="auto"
+        Three-operator splitting (hard) or block descent (soft), both low rank plus sparse. "admm"
+        is the two-block reference for the hard form; it holds dense n x m arrays and refuses above
+        50 million cells.
+    init : {"lasso", "paper"}, default="lasso"
+        Start of the hard form: the sparse bilinear fit of the observed cells, or zero with random
+        multipliers as in the paper, which is slower.
+    max_rank : int, optional
+        Keep at most this many singular values of E; the problem is no longer convex then.
+    intercept : bool, default=True
+        Append a constant to the features of each side.
+    penalize_intercept : bool, default=True
+        Whether the constant is penalised as the other entries of G are.
+    standardize : bool, default=True
+        Scale features to unit variance, and centre dense ones; ``interactions_`` are in the units
+        that were given.
+    center : {"none", "mean", "biases"}, default="mean"
+        Subtract nothing, the mean, or a :class:`BiasModel` first. The paper subtracts nothing.
+    bias_reg : float, default=5.0
+        Ridge of the biases.
+    max_iter : int, default=500
+        Limit of sweeps.
+    tol : float, default=1e-4
+        Stop when the constraint, G and E on the observed cells change by less (hard), or when a
+        sweep lowers the objective by less than this share (soft).
+    validation_fraction : float, optional
+        Share of the cells held out for early stopping; the best sweep is kept.
+    patience : int, default=5
+        Sweeps without improvement on held-out cells before stopping.
+    warm_start : bool, default=False
+        Start from the previous fit.
+    random_state : int or Generator, optional
+        Seed of the subspace iteration.
+    n_jobs : int, optional
+        Threads; None takes all cores. The result does not depend on it.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    row_factors_, col_factors_ : ndarray
+        Their products are E, offsets included.
+    interactions_ : Interactions
+        G in the units of the features.
+    reg_g_, reg_e_ : float
+        Penalties in use.
+    rank_ : int
+        Rank of E.
+    certificate_ : Certificate
+        How far from the optimum the answer can be.
+    history_ : list of dict
+        ``objective``, ``time_s``, ``rank``, ``residual`` and, for the hard form, ``feasibility`` of each
+        sweep.
+    n_iter_ : int
+        Sweeps done.
+    converged_ : bool
+        Whether the stopping rule was met before ``max_iter``.
+
+    Examples
+    --------
+    >>> from unseen import MixedLinear
+    >>> from unseen.datasets import make_ratings
+    >>> data = make_ratings(200, 150, random_state=0)
+    >>> model = MixedLinear(constraint="soft", rho=10.0)
+    >>> model = model.fit(data.observations, row_features=data.row_features, col_features=data.col_features)
+    >>> model.predict_new(row_features=data.row_features[:2]).shape
+    (2, 150)
+    """
+
+    path_parameter: ClassVar[str] = "reg_e"
+
+    def __init__(
+        self,
+        reg_g: float | str = "auto",
+        reg_e: float | str = "auto",
+        *,
+        constraint: str = "hard",
+        rho: float = 100.0,
+        solver: str = "auto",
+        init: str = "lasso",
+        max_rank: int | None = None,
+        intercept: bool = True,
+        penalize_intercept: bool = True,
+        standardize: bool = True,
+        center: str = "mean",
+        bias_reg: float = 5.0,
+        max_iter: int = 500,
+        tol: float = 1e-4,
+        validation_fraction: float | None = None,
+        patience: int = 5,
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.reg_g = reg_g
+        self.reg_e = reg_e
+        self.constraint = constraint
+        self.rho = rho
+        self.solver = solver
+        self.init = init
+        self.max_rank = max_rank
+        self.intercept = intercept
+        self.penalize_intercept = penalize_intercept
+        self.standardize = standardize
+        self.center = center
+        self.bias_reg = bias_reg
+        self.max_iter = max_iter
+        self.tol = tol
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    # -- fitting ---------------------------------------------------------------------
+
+    def _compose(self, has_row_features: bool, has_col_features: bool) -> Composition:
+        constraint = check_choice("constraint", self.constraint, ("hard", "soft"))
+        chosen = check_choice("solver", self.solver, ("auto", "admm"))
+        init = check_choice("init", self.init, ("lasso", "paper"))
+        limit = None if self.max_rank is None else check_count("max_rank", self.max_rank)
+        rho = check_positive("rho", self.rho)
+        solver: MixedSolver
+        if constraint == "soft":
+            if chosen == "admm":
+                raise ParameterError("solver='admm' solves constraint='hard' only; use solver='auto'")
+            solver = MixedSoft(max_rank=limit)
+        else:
+            solver = MixedADMM(init=init) if chosen == "admm" else DavisYin(max_rank=limit, init=init)
+        maps = bilinear_maps((has_row_features, has_col_features), self.intercept, self.standardize)
+        spare = self.intercept and not self.penalize_intercept
+        terms = [
+            Term(*maps, Full(), L1(_number("reg_g", self.reg_g), spare_last=spare)),
+            Term(core=Full(), reg=Ridge(1.0)),
+        ]
+        return Composition(terms, Squared(rho if constraint == "soft" else 1.0), solver)
+
+    def _tune(self, problem: Problem, solver: Solver, rng: np.random.Generator) -> None:
+        assert isinstance(solver, MixedSolver)
+        cells = problem.observations
+        if self.reg_g == "auto":
+            state = problem.start(np.random.default_rng(0), factored_full=True)
+            coupling = solver.coupling(problem, state)
+            slope = np.abs(coupling.adjoint(_sparse(cells, problem.n_threads))).max(initial=0.0)
+            problem.terms[0].reg.set_params(reg=0.005 * float(slope))
+        self.reg_g_ = solver.rule(problem).l1
+        self.reg_e_ = _number("reg_e", self.reg_e)
+        if self.reg_e == "auto":
+            largest = spectral_norm(_sparse(cells, problem.n_threads), rng)
+            share = 0.11 * check_positive("rho", self.rho) if self.constraint == "soft" else 1.0
+            self.reg_e_ = max(share * largest, np.finfo(float).tiny)
+        solver.set_params(reg_e=self.reg_e_)
+
+    def _keep(self, problem: Problem, state: State) -> None:
+        super()._keep(problem, {key: value for key, value in state.items() if key != "1.multiplier"})
+        self.rank_ = self.widths_[1] - self.widths_[0]
+
+    # -- completing ------------------------------------------------------------------
+
+    def _fold_in(self, cells: Observations, row_features: Features | None) -> FloatArray:
+        """A new row of E with the right singular vectors held; its features count as average if not given.
+
+        min over q   1/2 ||A - R q||^2 + rho/2 ||P(R q - m)||^2 + reg_e/2 ||q||^2,   R = V sqrt(s)
+        """
+        dtype, count = self.row_factors_.dtype, cells.shape[0]
+        offsets = self.offsets_
+        values = cells.values - np.asarray(
+            Offsets(offsets.mean, None, offsets.col).at(cells.rows, cells.indices)
+        )
+        width, rank = self.widths_[0], self.rank_
+        if row_features is None and not isinstance(self.terms_[0].parts()[0], Constant):
+            linear = np.repeat(self._origin("row")[None].astype(dtype), count, axis=0)
+        else:
+            linear = self._term_embeddings("row", row_features, count)[0]
+        right = np.ascontiguousarray(self.col_factors_[:, width : width + rank])
+        features = np.ascontiguousarray(self.col_factors_[:, :width])
+        rho = float(self.rho) if self.constraint == "soft" else NEARLY_HARD
+        out = np.zeros((count, rank), dtype=dtype)
+        if rank:
+            product = gram(right).astype(dtype)
+            product[np.diag_indices(rank)] += dtype.type(self.reg_e_)
+            offset = matmul(linear, gram(features, right).astype(dtype))
+            kernels.als_solve(
+                cells.indptr,
+                cells.indices,
+                rho,
+                (rho * values).astype(dtype),
+                right,
+                product,
+                np.ascontiguousarray(offset),
+                out,
+                n_threads=self._n_threads(),
+            )
+        extra = offsets.row_coordinates(count, None)
+        return np.ascontiguousarray(np.hstack([linear, out, linear, extra]), dtype=dtype)
+
+    def transform(self, X: Any) -> FloatArray:
+        """Complete rows; with ``constraint="hard"`` observed cells keep their values.
+
+        Parameters
+        ----------
+        X : array with NaN, sparse matrix or Observations, with the training columns
+            Rows to complete, known ones or new ones.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_cols)
+            Dense matrix.
+        """
+        return self._with_observed(super().transform(X), X)
+
+    def fit_transform(
+        self, X: Any, y: None = None, *, row_features: Any = None, col_features: Any = None
+    ) -> FloatArray:
+        """Fit to ``X`` and complete it; with ``constraint="hard"`` observed cells keep their values.
+
+        Parameters
+        ----------
+        X : array with NaN, sparse matrix or Observations
+            Target.
+        y : None
+            Ignored.
+        row_features, col_features : array or sparse matrix, optional
+            Side features.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_cols)
+            Dense matrix.
+        """
+        fitted: Self = self.fit(X, row_features=row_features, col_features=col_features)
+        if row_features is None:
+            return self.transform(X)
+        with one_blas_thread():
+            completed = matmul(fitted.row_factors_, fitted.col_factors_.T, n_threads=self._n_threads())
+        return self._with_observed(completed, X)
+
+    def _with_observed(self, completed: FloatArray, X: Any) -> FloatArray:
+        if self.constraint == "hard":
+            cells = self._read_target(X)
+            completed[cells.rows, cells.indices] = cells.values
+        return completed
+
+
+def _number(name: str, value: float | str) -> float:
+    """A penalty; one that is left to the data stands at 1 until it is known."""
+    if isinstance(value, str):
+        check_choice(name, value, ("auto",))
+        return 1.0
+    return check_positive(name, value)
+
+
+def _sparse(cells: Observations, n_threads: int) -> LowRankPlusSparse:
+    """The observed cells as an operator."""
+    n, m = cells.shape
+    empty = np.zeros((n, 0), dtype=cells.dtype), np.zeros((m, 0), dtype=cells.dtype)
+    return LowRankPlusSparse(cells, cells.values, *empty, n_threads)

@@ -1,0 +1,406 @@
+"""Convex completion with side features: Maxide, DirtyIMC and the sparse bilinear model."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any, ClassVar
+
+import numpy as np
+
+from unseen.cores import Full
+from unseen.estimators.composed import Composition
+from unseen.estimators.explained import Explained
+from unseen.estimators.paths import PathMixin
+from unseen.losses import Squared
+from unseen.maps import Constant, FeatureMap, Given, Identity, IdentityWithOnes, Whitened, WithOnes
+from unseen.problem import Problem
+from unseen.regularisers import L1, Nuclear
+from unseen.solvers import BlockProx, LowRankProx, ProxGradient, Solver
+from unseen.state import State
+from unseen.terms import Term
+from unseen.validation import check_count, check_positive
+
+__all__ = ["DirtyIMC", "Maxide", "SparseBilinear", "bilinear_maps", "orthonormal_map"]
+
+STAGE_STEPS = 20
+"""Steps at each stage of a continuation."""
+
+
+def orthonormal_map(has_features: bool, intercept: bool, standardize: bool) -> FeatureMap:
+    """Orthonormal basis of the features, with or without a constant; the identity without features."""
+    if not has_features:
+        return Identity()
+    return Whitened(WithOnes(standardize) if intercept else Given(standardize))
+
+
+def bilinear_maps(
+    has: tuple[bool, bool], intercept: bool, standardize: bool
+) -> tuple[FeatureMap, FeatureMap]:
+    """Maps of a bilinear model; a side without features has coefficients for each of its entities.
+
+    Without features on either side that would be a matrix as large as the target, so only the
+    constant is left.
+    """
+    if not any(has):
+        return Constant(), Constant()
+    kind = WithOnes if intercept else Given
+    bare = IdentityWithOnes if intercept else Identity
+    row, col = (kind(standardize) if given else bare() for given in has)
+    return row, col
+
+
+class Maxide(Explained, PathMixin):
+    """Completion with a low-rank matrix between side features, convex (Maxide).
+
+    min over Z   1/2 sum_observed (a_i' Z b_j - x_ij)^2 + reg ||Z||_*
+
+    a_i and b_j are rows of orthonormal bases of the features of rows and columns; a side without
+    features has the identity. Without any features this is :class:`SoftImpute`. Xu, Jin and Zhou
+    (2013) state the limit reg -> 0; ``continuation`` approaches a small reg through larger ones.
+
+    Parameters
+    ----------
+    reg : float, default=1.0
+        Weight of the nuclear norm.
+    intercept : bool, default=True
+        Append a constant to the features of each side.
+    standardize : bool, default=True
+        Scale features to unit variance, and centre dense ones; with an intercept the span of the
+        features, and so the model, does not depend on it.
+    center : {"none", "mean", "biases"}, default="none"
+        Subtract nothing, the mean, or a :class:`BiasModel` first.
+    bias_reg : float, default=5.0
+        Ridge of the biases.
+    continuation : int, default=0
+        Stages of decreasing penalty before ``reg`` itself.
+    max_iter : int, default=500
+        Limit of steps.
+    tol : float, default=1e-6
+        Stop when a step lowers the objective by less than this share.
+    validation_fraction : float, optional
+        Share of the cells held out for early stopping; the best step is kept.
+    patience : int, default=5
+        Steps without improvement on held-out cells before stopping.
+    warm_start : bool, default=False
+        Start from the previous fit.
+    random_state : int or Generator, optional
+        Seed of the spectral estimates of large problems.
+    n_jobs : int, optional
+        Threads; None takes all cores. The result does not depend on it.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    row_factors_, col_factors_ : ndarray
+        Factors of the training rows and columns, offsets as extra coordinates.
+    interactions_ : Interactions
+        The matrix between features in their own units.
+    certificate_ : Certificate
+        How far from the optimum the answer can be.
+    history_ : list of dict
+        ``objective``, ``time_s`` and ``residual`` (length of the step) of each step.
+    n_iter_ : int
+        Steps done.
+    converged_ : bool
+        Whether the objective settled before ``max_iter``.
+
+    Examples
+    --------
+    >>> from unseen import Maxide
+    >>> from unseen.datasets import make_imc
+    >>> data = make_imc(200, 150, 8, 6, rank=3, density=0.1, noise=0.0, random_state=0)
+    >>> model = Maxide(reg=0.01)
+    >>> model = model.fit(data.observations, row_features=data.row_features, col_features=data.col_features)
+    >>> bool(model.certificate_.relative_gap < 0.05)
+    True
+    """
+
+    def __init__(
+        self,
+        reg: float = 1.0,
+        *,
+        intercept: bool = True,
+        standardize: bool = True,
+        center: str = "none",
+        bias_reg: float = 5.0,
+        continuation: int = 0,
+        max_iter: int = 500,
+        tol: float = 1e-6,
+        validation_fraction: float | None = None,
+        patience: int = 5,
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.reg = reg
+        self.intercept = intercept
+        self.standardize = standardize
+        self.center = center
+        self.bias_reg = bias_reg
+        self.continuation = continuation
+        self.max_iter = max_iter
+        self.tol = tol
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _compose(self, has_row_features: bool, has_col_features: bool) -> Composition:
+        row, col = (
+            orthonormal_map(has, self.intercept, self.standardize)
+            for has in (has_row_features, has_col_features)
+        )
+        term = Term(row, col, Full(), Nuclear(check_positive("reg", self.reg)))
+        features = has_row_features or has_col_features
+        return Composition([term], Squared(), ProxGradient() if features else LowRankProx())
+
+    def _start(self, problem: Problem, solver: Solver, rng: np.random.Generator) -> State:
+        state = super()._start(problem, solver, rng)
+        stages = check_count("continuation", self.continuation, minimum=0)
+        if stages == 0 or "0.core" not in state or (self.warm_start and hasattr(self, "row_factors_")):
+            return state
+        slope = problem.data_grad(state)["0.core"]
+        penalty = problem.terms[0].reg
+        for reg in np.geomspace(max(float(np.linalg.norm(slope, 2)), self.reg), self.reg, stages + 2)[1:-1]:
+            penalty.set_params(reg=float(reg))
+            for sweep in islice(solver.sweeps(problem, state, rng), STAGE_STEPS):
+                state = sweep.state
+        penalty.set_params(reg=self.reg)
+        return state
+
+
+class DirtyIMC(Explained, PathMixin):
+    """Side features for what they explain, a low-rank matrix for the rest, convex (DirtyIMC).
+
+    min over M, N   1/2 sum_observed (a_i' M b_j + n_ij - x_ij)^2 + reg_features ||M||_* + reg_rest ||N||_*
+
+    a_i and b_j are rows of orthonormal bases of the features. A large ``reg_features`` leaves
+    :class:`SoftImpute`, a large ``reg_rest`` leaves :class:`Maxide`, where the fit starts. N is kept
+    as low rank plus sparse. Predictions for new rows or columns use M alone.
+
+    Parameters
+    ----------
+    reg_features : float, default=1.0
+        Weight of the nuclear norm of M.
+    reg_rest : float, default=10.0
+        Weight of the nuclear norm of N.
+    max_rank : int, optional
+        Keep at most this many singular values of N.
+    intercept : bool, default=True
+        Append a constant to the features of each side.
+    standardize : bool, default=True
+        Scale features to unit variance, and centre dense ones.
+    center : {"none", "mean", "biases"}, default="none"
+        Subtract nothing, the mean, or a :class:`BiasModel` first.
+    bias_reg : float, default=5.0
+        Ridge of the biases.
+    max_iter : int, default=200
+        Limit of sweeps.
+    tol : float, default=1e-5
+        Stop when a sweep lowers the objective by less than this share.
+    validation_fraction : float, optional
+        Share of the cells held out for early stopping; the best sweep is kept.
+    patience : int, default=5
+        Sweeps without improvement on held-out cells before stopping.
+    warm_start : bool, default=False
+        Start from the previous fit.
+    random_state : int or Generator, optional
+        Seed of the subspace iteration.
+    n_jobs : int, optional
+        Threads; None takes all cores. The result does not depend on it.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    row_factors_, col_factors_ : ndarray
+        Factors of the training rows and columns, offsets as extra coordinates.
+    interactions_ : Interactions
+        M in the units of the features.
+    certificate_ : Certificate
+        How far from the optimum the answer can be.
+    history_ : list of dict
+        ``objective``, ``time_s``, ``rank`` of N and ``residual`` of each sweep.
+    n_iter_ : int
+        Sweeps done.
+    converged_ : bool
+        Whether the objective settled before ``max_iter``.
+
+    Examples
+    --------
+    >>> from unseen import DirtyIMC
+    >>> from unseen.datasets import make_ratings
+    >>> data = make_ratings(200, 150, random_state=0)
+    >>> model = DirtyIMC(1.0, reg_rest=5.0, center="mean")
+    >>> model = model.fit(data.observations, row_features=data.row_features, col_features=data.col_features)
+    >>> parts = model.explain(0, 0)
+    >>> bool(abs(parts.prediction - model.predict_entries([0], [0])[0]) < 1e-9)
+    True
+    """
+
+    path_parameter: ClassVar[str] = "reg_rest"
+
+    def __init__(
+        self,
+        reg_features: float = 1.0,
+        reg_rest: float = 10.0,
+        *,
+        max_rank: int | None = None,
+        intercept: bool = True,
+        standardize: bool = True,
+        center: str = "none",
+        bias_reg: float = 5.0,
+        max_iter: int = 200,
+        tol: float = 1e-5,
+        validation_fraction: float | None = None,
+        patience: int = 5,
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.reg_features = reg_features
+        self.reg_rest = reg_rest
+        self.max_rank = max_rank
+        self.intercept = intercept
+        self.standardize = standardize
+        self.center = center
+        self.bias_reg = bias_reg
+        self.max_iter = max_iter
+        self.tol = tol
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _compose(self, has_row_features: bool, has_col_features: bool) -> Composition:
+        reg_features = check_positive("reg_features", self.reg_features)
+        reg_rest = check_positive("reg_rest", self.reg_rest)
+        limit = None if self.max_rank is None else check_count("max_rank", self.max_rank)
+        if not (has_row_features or has_col_features):
+            # Two nuclear norms on the same matrix: the smaller weight carries everything.
+            term = Term(Identity(), Identity(), Full(), Nuclear(min(reg_features, reg_rest)))
+            return Composition([term], Squared(), LowRankProx(max_rank=limit))
+        row, col = (
+            orthonormal_map(has, self.intercept, self.standardize)
+            for has in (has_row_features, has_col_features)
+        )
+        terms = [
+            Term(row, col, Full(), Nuclear(reg_features)),
+            Term(Identity(), Identity(), Full(), Nuclear(reg_rest)),
+        ]
+        return Composition(terms, Squared(), BlockProx(max_rank=limit))
+
+
+class SparseBilinear(Explained, PathMixin):
+    """A sparse matrix of interactions between side features, convex (the lasso limit of the mixed model).
+
+    min over G   1/2 sum_observed ([x_i 1] G [y_j 1]' - m_ij)^2 + reg ||G||_1
+
+    G holds interactions of features, effects of row features alone, of column features alone,
+    and a constant. A side without features has a coefficient for each row or column instead;
+    without any features only the constant is left.
+
+    Parameters
+    ----------
+    reg : float, default=1.0
+        Weight of the L1 norm. G is zero from ``max |Xa' P(M) Ya|`` on.
+    intercept : bool, default=True
+        Append a constant to the features of each side.
+    penalize_intercept : bool, default=True
+        Whether the constant is penalised as the other entries of G are.
+    standardize : bool, default=True
+        Scale features to unit variance, and centre dense ones; ``interactions_`` are in the units
+        that were given.
+    center : {"none", "mean", "biases"}, default="mean"
+        Subtract nothing, the mean, or a :class:`BiasModel` first.
+    bias_reg : float, default=5.0
+        Ridge of the biases.
+    max_iter : int, default=500
+        Limit of steps.
+    tol : float, default=1e-7
+        Stop when a step lowers the objective by less than this share.
+    validation_fraction : float, optional
+        Share of the cells held out for early stopping; the best step is kept.
+    patience : int, default=5
+        Steps without improvement on held-out cells before stopping.
+    warm_start : bool, default=False
+        Start from the previous fit.
+    random_state : int or Generator, optional
+        Not used by the solver, which is deterministic; draws the held-out cells.
+    n_jobs : int, optional
+        Threads; None takes all cores. The result does not depend on it.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    row_factors_, col_factors_ : ndarray
+        Factors of the training rows and columns, offsets as extra coordinates.
+    interactions_ : Interactions
+        G in the units of the features.
+    certificate_ : Certificate
+        How far from the optimum the answer can be.
+    history_ : list of dict
+        ``objective``, ``time_s`` and ``residual`` of each step.
+    n_iter_ : int
+        Steps done.
+    converged_ : bool
+        Whether the objective settled before ``max_iter``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unseen import SparseBilinear
+    >>> rng = np.random.default_rng(0)
+    >>> age, genre = rng.normal(size=(60, 3)), rng.normal(size=(40, 2))
+    >>> X = np.where(rng.random((60, 40)) < 0.2, 2.0 * np.outer(age[:, 1], genre[:, 0]), np.nan)
+    >>> model = SparseBilinear(reg=5.0).fit(X, row_features=age, col_features=genre)
+    >>> [(i.row_feature, i.col_feature) for i in model.interactions_.top(1)]
+    [('row1', 'col0')]
+    """
+
+    def __init__(
+        self,
+        reg: float = 1.0,
+        *,
+        intercept: bool = True,
+        penalize_intercept: bool = True,
+        standardize: bool = True,
+        center: str = "mean",
+        bias_reg: float = 5.0,
+        max_iter: int = 500,
+        tol: float = 1e-7,
+        validation_fraction: float | None = None,
+        patience: int = 5,
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.reg = reg
+        self.intercept = intercept
+        self.penalize_intercept = penalize_intercept
+        self.standardize = standardize
+        self.center = center
+        self.bias_reg = bias_reg
+        self.max_iter = max_iter
+        self.tol = tol
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _compose(self, has_row_features: bool, has_col_features: bool) -> Composition:
+        maps = bilinear_maps((has_row_features, has_col_features), self.intercept, self.standardize)
+        spare = self.intercept and not self.penalize_intercept
+        reg = L1(check_positive("reg", self.reg, strict=False), spare_last=spare)
+        return Composition([Term(*maps, Full(), reg)], Squared(), ProxGradient())
