@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+from pathlib import Path
 from typing import Any
 
 import matplotlib
@@ -10,6 +12,8 @@ import matplotlib
 import unseen
 
 matplotlib.use("agg")
+# Pages of names that are gone would stay, and be reported as orphans.
+shutil.rmtree(Path(__file__).parent / "api" / "generated", ignore_errors=True)
 
 project = "unseen"
 author = "The unseen developers"
@@ -26,6 +30,7 @@ extensions = [
 exclude_patterns = ["_build", "examples/*.rst", "gallery/**/*.ipynb", "**/sg_execution_times.rst"]
 templates_path = ["_templates"]
 default_role = "py:obj"
+smartquotes = False  # a quote mark in formulas is a transposition
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 
@@ -58,21 +63,29 @@ html_theme_options = {
 LITERAL = re.compile(r"(``.*?``|`.*?`)")
 MARKUP = re.compile(r"\||(?<=\|_)\*|(?<=\w)_(?!\w)")
 NAMES = re.compile(r"\w[\w, ]* : ")
+OBJECTIVE = re.compile(r"min\b.*\S   +\S")
 
 
 def plain_formulas(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     """Take formulas in docstrings as they stand, though bars, stars and underscores are markup."""
-    literal_block = False
-    for number, line in enumerate(lines):
-        literal_block = literal_block and (line.startswith("    ") or not line.strip())
-        example = line.lstrip().startswith((">>>", "..."))
-        if not literal_block and not example and not NAMES.match(line):
+    out: list[str] = []
+    literal = objective = False
+    for line in lines:
+        literal = literal and (line.startswith("    ") or not line.strip())
+        objective = bool(line.strip()) and (objective or bool(OBJECTIVE.match(line)))
+        if objective:
+            starts = not out or not out[-1].startswith("    ")
+            out += ["::", "", f"    {line}"] if starts else [f"    {line}"]
+        elif literal or line.lstrip().startswith((">>>", "...")) or NAMES.match(line):
+            out.append(line)
+        else:
+            literal = line.rstrip().endswith("::")
             text = LITERAL.split(line)
             text[::2] = [MARKUP.sub(lambda match: "\\" + match.group(), piece) for piece in text[::2]]
             # A full stop with blanks around it would end the one-line summary in the tables.
             text[1::2] = [piece.replace(" . ", " · ") for piece in text[1::2]]
-            lines[number] = "".join(text)
-            literal_block = line.rstrip().endswith("::")
+            out.append("".join(text))
+    lines[:] = out
 
 
 def skip_foreign(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
