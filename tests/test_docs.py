@@ -19,11 +19,13 @@ ROOT = Path(__file__).parent.parent
 PAGES = sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "guide").glob("*.md")])
 PUBLIC_MODULES = [
     "unseen",
+    "unseen.baselines",
     "unseen.data",
     "unseen.datasets",
     "unseen.estimators",
     "unseen.exceptions",
     "unseen.kernels",
+    "unseen.links",
     "unseen.links",
     "unseen.metrics",
     "unseen.model_selection",

@@ -21,7 +21,15 @@ from unseen.typing import CSR, Array
 
 __all__ = ["decode", "encode"]
 
-PUBLIC_MODULES = ("unseen", "unseen.solvers", "unseen.offsets", "unseen.maps", "unseen.model_selection")
+PUBLIC_MODULES = (
+    "unseen",
+    "unseen.solvers",
+    "unseen.offsets",
+    "unseen.maps",
+    "unseen.model_selection",
+    "unseen.links",
+    "unseen.baselines",
+)
 """Where classes are looked up by name; the name stays valid when the code moves inside."""
 MAX_DEPTH = 60
 ARRAY_KINDS = "fiub"

@@ -11,13 +11,14 @@ from abc import abstractmethod
 from typing import TypeAlias
 
 import numpy as np
+from scipy.special import expit
 from sklearn.base import BaseEstimator
 
 from unseen.exceptions import ParameterError
 from unseen.typing import FloatArray
 from unseen.validation import check_fraction, check_positive
 
-__all__ = ["Background", "Biased", "Loss", "Quadratic", "Shifted", "Squared"]
+__all__ = ["Background", "Biased", "Logistic", "Loss", "Quadratic", "Shifted", "Squared"]
 
 ScalarOrCells: TypeAlias = float | FloatArray
 """One number for all stored cells, or one for each."""
@@ -148,3 +149,18 @@ class Shifted(Quadratic):
 
     def blank(self) -> tuple[float, float]:
         return 2.0, 0.0
+
+
+class Logistic(Loss):
+    """``log(1 + exp(-y s))`` on stored cells, y = 1 for non-zeros and -1 for stored zeros.
+
+    Scores are log odds. Blank cells are missing.
+    """
+
+    def value(self, scores: FloatArray, values: FloatArray) -> float:
+        signed = np.where(values != 0, scores, -scores).astype(np.float64)
+        return float(np.logaddexp(0.0, -signed).sum())
+
+    def grad(self, scores: FloatArray, values: FloatArray) -> FloatArray:
+        out: FloatArray = expit(scores) - (values != 0)
+        return out.astype(scores.dtype, copy=False)

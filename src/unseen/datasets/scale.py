@@ -285,16 +285,19 @@ def _partners(
 def _distinct(draw: Callable[[int], Keys], count: int, rng: np.random.Generator) -> Keys:
     """``count`` different keys, sorted; duplicates are replaced by fresh draws."""
     keys: Keys = np.empty(0, dtype=np.int64)
+    fresh = 0.9  # share of draws that are new; each round learns it from the last one
     for _ in range(MAX_ROUNDS):
         missing = count - keys.size
         if missing <= 0:
             break
-        wanted = int(1.05 * missing) + 1000
+        wanted = int(1.02 * missing / fresh) + 1000
+        known = keys.size
         parts = [keys, *(draw(min(CHUNK, wanted - done)) for done in range(0, wanted, CHUNK))]
         keys = np.concatenate(parts)
         del parts
         keys.sort()
         keys = keys[np.concatenate([[True], keys[1:] != keys[:-1]])]
+        fresh = max((keys.size - known) / wanted, 0.05)
     if keys.size < count:
         raise ParameterError(
             f"only {keys.size:,} different links were found of {count:,}; fewer links, larger groups or a "

@@ -8,6 +8,7 @@ import numpy as np
 
 from unseen.cores import Full
 from unseen.linalg.blocked import inner
+from unseen.losses import Quadratic
 from unseen.problem import Problem
 from unseen.regularisers import Nuclear
 from unseen.solvers.base import Solver, Sweep
@@ -41,7 +42,8 @@ class ProxGradient(Solver):
         for term in problem.terms:
             if term.row_map.learned or term.col_map.learned:
                 return "a map is to be learned; use LBFGS"
-            if isinstance(term.core, Full) and isinstance(term.reg, Nuclear) and term.free:
+            free_nuclear = isinstance(term.core, Full) and isinstance(term.reg, Nuclear) and term.free
+            if free_nuclear and isinstance(problem.loss, Quadratic):
                 return "LowRankProx does the same without a dense core"
         return why_full_core_too_large(problem)
 

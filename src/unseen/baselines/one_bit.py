@@ -1,0 +1,163 @@
+"""1-bit matrix completion by maximum likelihood."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from unseen.cores import LowRank
+from unseen.data import Observations
+from unseen.estimators.composed import ComposedCompleter, Composition
+from unseen.exceptions import ParameterError, TooLargeError
+from unseen.losses import Logistic
+from unseen.problem import Problem
+from unseen.regularisers import Nuclear
+from unseen.solvers import LBFGS
+from unseen.terms import Term
+from unseen.typing import Features, FloatArray
+from unseen.validation import check_count
+
+__all__ = ["OneBitMC", "every_cell"]
+
+
+class OneBitMC(ComposedCompleter):
+    """Low-rank log odds by maximum likelihood, every cell taken as seen.
+
+    min over W, H   sum_ij log(1 + exp(-y_ij w_i . h_j)) + reg/2 (||W||_F^2 + ||H||_F^2)
+
+    with y = 1 for positives and -1 for all other cells: the penalised form of 1-bit completion
+    with a logistic link. It does not know that blanks may be hidden positives, which is what it
+    is compared for. All cells enter the sum, so it refuses large matrices.
+
+    Parameters
+    ----------
+    rank : int, default=10
+        Columns of the factors.
+    reg : float, default=1.0
+        Weight of the penalty, that of a nuclear norm on the log odds.
+    max_dense_cells : int, default=4_000_000
+        Largest number of cells, rows times columns, that is accepted.
+    max_iter : int, default=200
+        Limit of quasi-Newton steps.
+    tol : float, default=1e-5
+        Stop when a step lowers the objective by less than this share.
+    random_state : int or Generator, optional
+        Seed of the start.
+    n_jobs : int, optional
+        Threads; None takes all cores. The result does not depend on it.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    row_factors_, col_factors_ : ndarray
+        Factors of the log odds.
+    history_ : list of dict
+        ``objective`` and ``time_s`` of each step.
+    n_iter_ : int
+        Steps done.
+    converged_ : bool
+        Whether the objective settled before ``max_iter``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unseen.baselines import OneBitMC
+    >>> groups = np.repeat([0, 1], 5)
+    >>> X = (groups[:, None] == groups[None, :]).astype(float)
+    >>> model = OneBitMC(2, reg=0.1, random_state=0).fit(X)
+    >>> model.predict_proba([0, 0], [1, 9]).round()
+    array([1., 0.])
+    """
+
+    def __init__(
+        self,
+        rank: int = 10,
+        *,
+        reg: float = 1.0,
+        max_dense_cells: int = 4_000_000,
+        max_iter: int = 200,
+        tol: float = 1e-5,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.rank = rank
+        self.reg = reg
+        self.max_dense_cells = max_dense_cells
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _read_target(self, X: Any) -> Observations:
+        return every_cell(Observations.from_any(X), self.max_dense_cells, type(self).__name__)
+
+    def _compose(self, has_row_features: bool, has_col_features: bool) -> Composition:
+        if has_row_features or has_col_features:
+            raise ParameterError("OneBitMC takes no row_features or col_features")
+        return Composition([Term(core=LowRank(self.rank), reg=Nuclear(self.reg))], Logistic(), LBFGS())
+
+    def predict_proba(self, rows: Any, cols: Any) -> FloatArray:
+        """Probability that single cells are positive.
+
+        Parameters
+        ----------
+        rows, cols : array-like of int, of equal length
+            Row and column numbers.
+
+        Returns
+        -------
+        ndarray of shape (len(rows),)
+            Logistic function of the predicted log odds.
+        """
+        probability: FloatArray = expit(self.predict_entries(rows, cols))
+        return probability
+
+    def _fold_in(self, cells: Observations, row_features: Features | None) -> FloatArray:
+        """Rows of the convex problem that is left when the columns are fixed."""
+        fixed = self.col_factors_.astype(np.float64)
+        problem = Problem(
+            cells.with_values(cells.values.astype(np.float64)),
+            self.terms_,
+            self.loss_,
+            n_threads=self._n_threads(),
+        )
+        out = np.empty((cells.shape[0], fixed.shape[1]))
+        # Rows are solved one by one: together they would share a stopping rule.
+        for row in range(cells.shape[0]):
+            one = Observations.from_sparse(cells.csr[row : row + 1].astype(np.float64))
+            alone = Problem(one, self.terms_, problem.loss)
+
+            def value_and_grad(vector: FloatArray, alone: Problem = alone) -> tuple[float, FloatArray]:
+                state = {"0.row": vector.reshape(1, -1), "0.col": fixed}
+                penalty = alone.terms[0].reg.factored()
+                grad = alone.data_grad(state, ["0.row"])["0.row"] + penalty.grad(state["0.row"])
+                return alone.data_value(state) + penalty.value(state["0.row"]), grad.ravel()
+
+            found = minimize(
+                value_and_grad,
+                np.zeros(fixed.shape[1]),
+                jac=True,
+                method="L-BFGS-B",
+                options={"ftol": 0, "gtol": 1e-9},
+            )
+            out[row] = found.x
+        return np.ascontiguousarray(out, dtype=self.row_factors_.dtype)
+
+
+def every_cell(cells: Observations, limit: Any, name: str) -> Observations:
+    """All cells stored: ones where there is a positive, zeros elsewhere."""
+    n, m = cells.shape
+    if n * m > check_count("max_dense_cells", limit):
+        raise TooLargeError(
+            f"{name} looks at every cell, and {n} x {m} = {n * m:,} cells are more than "
+            f"max_dense_cells={limit:,}; use BiasMC, whose cost grows with the positives only"
+        )
+    dense = np.zeros((n, m), dtype=cells.dtype)
+    dense[cells.rows, cells.indices] = cells.values != 0
+    return Observations.from_dense(dense).with_ids(cells.row_ids, cells.col_ids)
