@@ -62,6 +62,9 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     manifest_path = directory / f".{MANIFEST}.{secrets.token_hex(4)}"
     try:
         save_file({k: np.ascontiguousarray(v) for k, v in arrays.items()}, arrays_path)
+        # The library writes files for the owner alone; readable by others as the manifest is.
+        manifest_path.touch()
+        arrays_path.chmod(manifest_path.stat().st_mode)
         _flush(arrays_path)
         manifest = {
             "format": FORMAT,

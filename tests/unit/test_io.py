@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -41,6 +42,11 @@ def test_directory_holds_a_manifest_and_one_arrays_file(saved: Path) -> None:
     assert names[1] == "manifest.json"
     assert names[0].startswith("arrays-")
     assert names[0].endswith(".safetensors")
+
+
+def test_both_files_are_readable_by_the_same_people(saved: Path) -> None:
+    modes = {stat.S_IMODE(file.stat().st_mode) for file in saved.iterdir()}
+    assert len(modes) == 1
 
 
 def test_saving_again_replaces_the_model(saved: Path) -> None:
