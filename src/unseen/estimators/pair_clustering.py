@@ -111,7 +111,7 @@ class PUClustering(PairClusterer):
         It sets alpha = 1 - s/(2 class_prior), with s the share of pairs that are known to.
     alpha : float, optional
         Weight of the known pairs, instead of ``class_prior``.
-    reg : float or str, default="0.1max"
+    reg : float or str, default="0.02max"
         Weight of the penalty, or a share of the smallest one that makes D zero.
     intercept : bool, default=True
         Append a constant to the features.
@@ -168,7 +168,7 @@ class PUClustering(PairClusterer):
         *,
         class_prior: float | None = None,
         alpha: float | None = None,
-        reg: float | str = "0.1max",
+        reg: float | str = "0.02max",
         intercept: bool = True,
         standardize: bool = True,
         whiten: bool = False,

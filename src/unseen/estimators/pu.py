@@ -9,7 +9,7 @@ import numpy as np
 from unseen.cores import Full, LowRank
 from unseen.data import Observations
 from unseen.estimators.pu_base import PositiveCompleter
-from unseen.estimators.pu_rates import Rates, choose_alpha, density, given_rates
+from unseen.estimators.pu_rates import Rates, choose_rates, density, given_rates
 from unseen.estimators.pu_starts import nonnegative_start, svd_start
 from unseen.exceptions import ParameterError, UnsupportedComposition
 from unseen.losses import Biased, Quadratic, Shifted
@@ -47,7 +47,8 @@ class BiasMC(PositiveCompleter):
     alpha : float or "auto", default="auto"
         Weight of the positives, strictly between 0 and 1. "auto" hides a fifth of the positives and
         takes the weight whose lists of ``list_length`` columns for each row find most of them;
-        it fits up to five short models first. Ignored if ``rho`` or ``class_prior`` is given.
+        it fits up to five short models first, from which it also estimates ``rho_`` and
+        ``class_prior_``. Ignored if ``rho`` or ``class_prior`` is given.
     rho : float, optional
         Share of the true positives that are hidden, in [0, 1): alpha = (1 + rho)/2.
     class_prior : float, optional
@@ -87,9 +88,11 @@ class BiasMC(PositiveCompleter):
     row_factors_, col_factors_ : ndarray
         Factors.
     alpha_, rho_, class_prior_ : float
-        Weight, hidden share and prior, as given or as they follow from what was given or chosen.
+        Weight, hidden share and prior: as given, as they follow from what was given, or for
+        alpha="auto" as estimated. The weight that ranks best is not (1 + rho_)/2 in general.
     alpha_path_ : list of dict
-        For alpha="auto", ``alpha`` and ``recall`` of the held-out positives.
+        For alpha="auto", each ``alpha`` tried, its ``recall`` of the held-out positives and its
+        bound on ``rho``.
     reg_ : float
         Weight of the penalty in numbers.
     threshold_ : float
@@ -159,9 +162,7 @@ class BiasMC(PositiveCompleter):
         rates = given_rates(self.alpha, self.rho, self.class_prior, density(cells))
         self.alpha_path_ = []
         if rates is None:
-            alpha, self.alpha_path_ = choose_alpha(self, cells, features, self.list_length, rng)
-            rates = given_rates(alpha, None, None, density(cells))
-            assert rates is not None
+            rates, self.alpha_path_ = choose_rates(self, cells, features, self.list_length, rng)
         return rates
 
     def _loss(self) -> Quadratic:
@@ -207,7 +208,7 @@ class ShiftMC(PositiveCompleter):
         Share of the true positives that are hidden, in [0, 1).
     class_prior : float, optional
         Share of all cells that are truly positive, instead of ``rho``: 1 - rho = seen share / class_prior.
-    reg : float or str, default="0.1max"
+    reg : float or str, default="0.2max"
         Weight of the penalty, or a share of the smallest one that makes everything zero,
         2 ||A||_2 / (1 - rho). For "relaxed" half of it multiplies ``||W||_F^2 + ||H||_F^2``.
     bound : {"relaxed", "box", "none"}, default="relaxed"
@@ -215,6 +216,8 @@ class ShiftMC(PositiveCompleter):
         between 0 and 1, but an entry comes near 1 only where all components agree.
         "box": 0 <= x_ij <= 1 for every cell (to the tolerance), convex, by :class:`BoxedADMM`; dense.
         "none": no bound, one thresholded SVD; pairs are ranked as by a soft-thresholded SVD of the positives.
+    weights : None or False, default=None
+        None: values other than one are refused. False: every non-zero is one positive.
     threshold : {"midpoint", "prior"} or float, default="midpoint"
         Where :meth:`predict_labels` cuts: at 1/2, at the quantile that leaves a share
         ``class_prior_`` above, or at a number.
@@ -254,7 +257,7 @@ class ShiftMC(PositiveCompleter):
     >>> from unseen import ShiftMC
     >>> from unseen.datasets import make_positives
     >>> data = make_positives(200, 100, n_groups=4, inside=1.0, across=0.0, rho=0.5, random_state=0)
-    >>> model = ShiftMC(rho=0.5, bound="box", reg="0.3max").fit(data.observations)
+    >>> model = ShiftMC(rho=0.5, bound="box", threshold="prior").fit(data.observations)
     >>> hidden = data.hidden.tocoo()
     >>> bool(model.predict_labels(*hidden.coords).mean() > 0.95)
     True
@@ -266,8 +269,9 @@ class ShiftMC(PositiveCompleter):
         *,
         rho: float | None = None,
         class_prior: float | None = None,
-        reg: float | str = "0.1max",
+        reg: float | str = "0.2max",
         bound: str = "relaxed",
+        weights: bool | None = None,
         threshold: float | str = "midpoint",
         max_iter: int = 200,
         tol: float = 1e-4,
@@ -282,6 +286,7 @@ class ShiftMC(PositiveCompleter):
         self.class_prior = class_prior
         self.reg = reg
         self.bound = bound
+        self.weights = weights
         self.threshold = threshold
         self.max_iter = max_iter
         self.tol = tol
@@ -294,7 +299,7 @@ class ShiftMC(PositiveCompleter):
     def _rates(
         self, cells: Observations, features: dict[str, Features | None], rng: np.random.Generator
     ) -> Rates:
-        return shift_rates(self.rho, self.class_prior, cells)
+        return shift_rates(self, cells)
 
     def _level(self, rates: Rates) -> float:
         return 1.0
@@ -338,9 +343,14 @@ class ShiftMC(PositiveCompleter):
             )
 
 
-def shift_rates(rho: Any, class_prior: Any, cells: Observations) -> Rates:
-    """Rates of the shifted methods, which need to be told one of the two."""
-    rates = given_rates("auto", rho, class_prior, density(cells))
+def shift_rates(model: Any, cells: Observations) -> Rates:
+    """Rates of the shifted methods, which need to be told one of the two and know no weights."""
+    if model.weights:
+        raise ParameterError(
+            f"{type(model).__name__} knows no weights: its loss is unbiased only if every positive counts "
+            "the same; pass weights=False to take every non-zero as one positive, or use the biased method"
+        )
+    rates = given_rates("auto", model.rho, model.class_prior, density(cells))
     if rates is None:
         raise ParameterError("pass exactly one of rho (share of hidden positives) and class_prior")
     return rates

@@ -126,7 +126,7 @@ class BiasIMC(_Inductive, BiasMC):
     alpha_, rho_, class_prior_, reg_, threshold_ : float
         As in :class:`BiasMC`.
     alpha_path_ : list of dict
-        For alpha="auto", ``alpha`` and ``recall`` of the held-out positives.
+        For alpha="auto", what was tried, as in :class:`BiasMC`.
     history_ : list of dict
         ``objective`` and ``time_s`` of each sweep.
     n_iter_ : int
@@ -222,6 +222,8 @@ class ShiftIMC(_Inductive):
         Alternating conjugate gradients on two factors, or proximal steps on all of D.
     cg_steps : int, optional
         Limit of conjugate gradient steps for each factor in a sweep of "cg"; 20 by default.
+    weights : None or False, default=None
+        None: values other than one are refused. False: every non-zero is one positive.
     threshold : {"midpoint", "prior"} or float, default="midpoint"
         Where :meth:`predict_labels` cuts, as in :class:`ShiftMC`.
     max_iter : int, default=200
@@ -277,6 +279,7 @@ class ShiftIMC(_Inductive):
         whiten: bool = False,
         solver: str = "cg",
         cg_steps: int | None = None,
+        weights: bool | None = None,
         threshold: float | str = "midpoint",
         max_iter: int = 200,
         tol: float = 1e-5,
@@ -296,6 +299,7 @@ class ShiftIMC(_Inductive):
         self.whiten = whiten
         self.solver = solver
         self.cg_steps = cg_steps
+        self.weights = weights
         self.threshold = threshold
         self.max_iter = max_iter
         self.tol = tol
@@ -308,7 +312,7 @@ class ShiftIMC(_Inductive):
     def _rates(
         self, cells: Observations, features: dict[str, Features | None], rng: np.random.Generator
     ) -> Rates:
-        return shift_rates(self.rho, self.class_prior, cells)
+        return shift_rates(self, cells)
 
     def _level(self, rates: Rates) -> float:
         return 1.0

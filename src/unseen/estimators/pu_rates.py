@@ -11,13 +11,13 @@ from sklearn.base import clone
 from unseen import kernels
 from unseen.data import Observations
 from unseen.exceptions import ConvergenceWarning, DataWarning, ParameterError
-from unseen.typing import BoolArray, Features, FloatArray
+from unseen.typing import BoolArray, Features
 from unseen.validation import check_count, check_fraction
 
 if TYPE_CHECKING:
     from unseen.estimators.pu_base import PositiveCompleter
 
-__all__ = ["Rates", "alpha_grid", "choose_alpha", "given_rates"]
+__all__ = ["Rates", "alpha_grid", "choose_rates", "given_rates", "hidden_share"]
 
 HELD_OUT = 0.2
 """Share of the positives that is hidden to compare settings."""
@@ -84,35 +84,37 @@ def alpha_grid(seen: float) -> list[float]:
     return [0.5, *(float(1.0 - weight) for weight in lighter[lighter < 0.5][::-1])]
 
 
-def choose_alpha(
+def choose_rates(
     model: PositiveCompleter,
     cells: Observations,
     features: dict[str, Features | None],
     list_length: Any,
     rng: np.random.Generator,
-) -> tuple[float, list[dict[str, float]]]:
-    """Weight whose lists find most of the positives that were hidden from it.
+) -> tuple[Rates, list[dict[str, float]]]:
+    """Weight whose lists find most of the positives that were hidden from it, and the hidden share.
 
     A fifth of the positives is taken away (both directions of a link in a symmetric matrix).
-    For each weight of the grid a model is fitted to the rest, and every row that lost a positive
-    gets a list of ``list_length`` unlabelled columns. The share of the hidden positives on these
-    lists is the score. No unlabelled cell is ever called negative: hidden true positives push
-    down all weights alike.
+    For each weight of the grid a model is fitted to the rest, and every row (of a sample of rows)
+    gets a list of ``list_length`` unlabelled columns. The share of the held-out positives on these
+    lists decides between the weights. No unlabelled cell is ever called negative: hidden true
+    positives push down all weights alike. How dense the held-out positives are at the very top of
+    the lists says how many positives were hidden from the start, see :func:`hidden_share`.
     """
     k = check_count("list_length", list_length)
     mask = held_out_positives(cells, rng)
     count = int(mask.sum())
+    seen = density(cells)
     if count == 0 or count == cells.nnz:
         warnings.warn(
             f'alpha="auto" needs positives to hold out and there are {cells.nnz}; alpha=0.5 is used',
             DataWarning,
             stacklevel=2,
         )
-        return 0.5, []
+        return Rates(0.5, 0.0, seen), []
     training, hidden = cells.select(~mask), cells.select(mask)
     seed = int(rng.integers(2**31))
     path = []
-    for alpha in alpha_grid(density(cells)):
+    for alpha in alpha_grid(seen):
         probe = clone(model).set_params(
             alpha=alpha,
             rho=None,
@@ -124,13 +126,17 @@ def choose_alpha(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             probe._fit_validated(training, features)
-        recall = recall_of_hidden(probe.row_factors_, probe.col_factors_, training, hidden, k, model)
-        path.append({"alpha": alpha, "recall": recall})
+        hits, wanted = listed_hits(probe, training, hidden, k)
+        share = hidden_share(hits, count / cells.nnz)
+        path.append({"alpha": alpha, "recall": float(hits.sum() / max(wanted, 1)), "rho": share})
     best = max(entry["recall"] for entry in path)
     # Weights within one standard error cannot be told apart; of these the heaviest, since positives
     # are known to be hidden and the lightest weight of the grid says that none are.
     margin = np.sqrt(best * (1.0 - best) / count)
-    return max(entry["alpha"] for entry in path if entry["recall"] >= best - margin), path
+    chosen = max(entry["alpha"] for entry in path if entry["recall"] >= best - margin)
+    # Each model gives an upper bound, so the lowest is the closest; the prior cannot exceed one.
+    rho = min(min(entry["rho"] for entry in path), 1.0 - seen)
+    return Rates(chosen, rho, seen / (1.0 - rho)), path
 
 
 def held_out_positives(cells: Observations, rng: np.random.Generator) -> BoolArray:
@@ -148,26 +154,40 @@ def held_out_positives(cells: Observations, rng: np.random.Generator) -> BoolArr
     return held
 
 
-def recall_of_hidden(
-    left: FloatArray,
-    right: FloatArray,
-    training: Observations,
-    hidden: Observations,
-    k: int,
-    model: PositiveCompleter,
-) -> float:
-    """Share of the hidden positives among the best ``k`` unlabelled columns of their rows."""
-    rows = np.flatnonzero(np.diff(hidden.indptr))
-    if rows.size > MAX_PROBE_ROWS:
-        rows = rows[:: -(-rows.size // MAX_PROBE_ROWS)]
+def listed_hits(
+    model: PositiveCompleter, training: Observations, hidden: Observations, k: int
+) -> tuple[BoolArray, int]:
+    """Whether each listed cell, best first over all lists, is a held-out positive; and how many there are."""
+    # All rows, also those that lost nothing: lists of the others alone would look too good.
+    rows = np.arange(0, hidden.shape[0], -(-hidden.shape[0] // MAX_PROBE_ROWS))
     known, wanted = training.csr[rows], hidden.csr[rows]
-    ids, _ = kernels.topk(
-        np.ascontiguousarray(left[rows]),
-        right,
+    ids, scores = kernels.topk(
+        np.ascontiguousarray(model.row_factors_[rows]),
+        model.col_factors_,
         k,
         exclude=(known.indptr, known.indices),
         n_threads=model._n_threads(),
     )
-    listed = np.arange(rows.size)[:, None] * right.shape[0] + ids
-    truth = np.repeat(np.arange(rows.size), np.diff(wanted.indptr)) * right.shape[0] + wanted.indices
-    return float(np.isin(listed[ids >= 0], truth).sum() / wanted.nnz)
+    n_cols = model.col_factors_.shape[0]
+    listed = np.arange(rows.size)[:, None] * n_cols + ids
+    truth = np.repeat(np.arange(rows.size), np.diff(wanted.indptr)) * n_cols + wanted.indices
+    filled = ids >= 0
+    order = np.argsort(-scores[filled], kind="stable")
+    return np.isin(listed[filled][order], truth), int(wanted.nnz)
+
+
+def hidden_share(hits: BoolArray, held_out: float) -> float:
+    """Share of the true positives that nobody sees, from how often held-out ones top the lists.
+
+    Where a list holds true positives only, a share ``p = c h / (1 - c (1 - h))`` of it was held out, with
+    c = 1 - rho and h the held-out share; so c = p / (h + p (1 - h)). Lists that hold negatives
+    as well have a smaller p: every length gives a bound from one side, and the length with the highest
+    p the closest. It is looked for with a margin of three standard errors, or short lists would win by luck.
+    """
+    if not hits.any():
+        return 1.0
+    length = np.arange(1, hits.size + 1)
+    found = np.cumsum(hits) / length
+    margin = 3.0 * np.sqrt((found * (1.0 - found) + 1.0 / length) / length)
+    p = float(found[np.argmax(found - margin)])
+    return 1.0 - p / (held_out + p * (1.0 - held_out))
