@@ -55,10 +55,10 @@ class MixedLinear(Explained, PathMixin):
     Parameters
     ----------
     reg_g : float or "auto", default="auto"
-        Weight of the L1 norm of G; "auto" is 0.005 max |Xa' P(M) Ya|, M being centred.
+        Weight of the L1 norm of G; "auto" is 0.005 max |Xa' P(M - mean) Ya|.
     reg_e : float or "auto", default="auto"
         Weight of the nuclear norm of E; "auto" is s1 (hard) or 0.11 rho s1 (soft), s1 the
-        largest singular value of the centred observed cells.
+        largest singular value of P(M - mean).
     constraint : {"hard", "soft"}, default="hard"
         Whether E equals the observed cells. Noisy values need a large rank of E then; prefer
         "soft", or an early stop by ``validation_fraction``.
@@ -80,8 +80,9 @@ class MixedLinear(Explained, PathMixin):
     standardize : bool, default=True
         Scale features to unit variance, and centre dense ones; ``interactions_`` are in the units
         that were given.
-    center : {"none", "mean", "biases"}, default="mean"
-        Subtract nothing, the mean, or a :class:`BiasModel` first. The paper subtracts nothing.
+    center : {"none", "mean", "biases"}, default="none"
+        Subtract nothing (as in the paper), the mean, or a :class:`BiasModel` first. Biases suit
+        ratings, but take from G what features say about new rows and columns.
     bias_reg : float, default=5.0
         Ridge of the biases.
     max_iter : int, default=500
@@ -148,7 +149,7 @@ class MixedLinear(Explained, PathMixin):
         intercept: bool = True,
         penalize_intercept: bool = True,
         standardize: bool = True,
-        center: str = "mean",
+        center: str = "none",
         bias_reg: float = 5.0,
         max_iter: int = 500,
         tol: float = 1e-4,
@@ -205,7 +206,9 @@ class MixedLinear(Explained, PathMixin):
 
     def _tune(self, problem: Problem, solver: Solver, rng: np.random.Generator) -> None:
         assert isinstance(solver, MixedSolver)
-        cells = problem.observations
+        values = problem.observations.values
+        # A mean would only add its own size: the grand total, or the norm of a constant matrix.
+        cells = problem.observations.with_values(values - values.dtype.type(values.mean(dtype=np.float64)))
         if self.reg_g == "auto":
             state = problem.start(np.random.default_rng(0), factored_full=True)
             coupling = solver.coupling(problem, state)

@@ -287,7 +287,7 @@ def spectral_bounds(
     lower = float(np.sqrt(max(largest, 0.0)))
     root = np.log(1.648 * np.sqrt(m) / failure) / (2 * steps - 1)
     share = 0.0 if used < steps or steps == m else min(float(root) ** 2, 0.75)
-    return NormBounds(lower, lower / np.sqrt(1.0 - share) * (1.0 + 1e-12), False)
+    return NormBounds(lower, lower / float(np.sqrt(1.0 - share)) * (1.0 + 1e-12), False)
 
 
 def nuclear_norm_of_product(left: FloatArray, right: FloatArray) -> float:

@@ -130,7 +130,7 @@ class DavisYin(MixedSolver):
         if "1.multiplier" not in state:
             return None
         coupling = self.coupling(problem, state)
-        point = self.point(problem, coupling, state, n_steps=0)
+        point = self.polished(problem, coupling, self.point(problem, coupling, state, n_steps=0))
         values = problem.observations.values.astype(np.float64)
         pull = state["1.multiplier"].astype(np.float64) - values
         value = self._feasible_value(problem, coupling, point)

@@ -30,7 +30,7 @@ from unseen.typing import FloatArray
 
 __all__ = ["Coupling", "MixedSolver", "Point", "coupling_value"]
 
-WIDEST_GRAM = 2000
+WIDEST_GRAM = 500
 """Columns of a design up to which its Gram matrix is formed."""
 
 
@@ -49,6 +49,11 @@ class Coupling:
         self.row, self.col = row, col
         self._grams = _gram_of(row), _gram_of(col)
         self.lipschitz = _squared_norm(row, self._grams[0]) * _squared_norm(col, self._grams[1])
+
+    @property
+    def cheap(self) -> bool:
+        """Whether a step on G goes through small Gram matrices alone."""
+        return all(product is not None for product in self._grams)
 
     def pair(self, core: FloatArray, dtype: np.dtype[np.generic]) -> Pair:
         """Factors of A(G), as wide as the narrower side."""
@@ -145,6 +150,30 @@ class MixedSolver(Solver):
             low_rank = triplets_of(state["1.row"][:, :rank], state["1.col"][:, :rank])
         cells = problem.cell_scores(balanced(low_rank))
         return Point(core.astype(np.float64), low_rank, cells)
+
+    def core_steps(
+        self, problem: Problem, coupling: Coupling, core: FloatArray, target: FloatArray, n_steps: int
+    ) -> FloatArray:
+        """FISTA on ``1/2 <G, A*A G> - <G, target> + reg_g ||G||_1``, restarted where it would go uphill."""
+        rule = self.rule(problem)
+        step = 1.0 / coupling.lipschitz
+        ahead, momentum = core, 1.0
+        for _ in range(n_steps if coupling.cheap else min(n_steps, 5)):
+            moved = rule.prox(ahead - step * (coupling.normal(ahead) - target), step)
+            change = moved - core
+            if inner(ahead - moved, change) > 0:
+                momentum = 1.0
+            following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
+            ahead = moved + ((momentum - 1.0) / following) * change
+            core, momentum = moved, following
+            if inner(change, change) <= 1e-20 * inner(moved, moved):
+                break
+        return core
+
+    def polished(self, problem: Problem, coupling: Coupling, point: Point) -> Point:
+        """The point with the best G for its E: what a tight bound starts from."""
+        target = coupling.adjoint_of(point.low_rank)
+        return point._replace(core=self.core_steps(problem, coupling, point.core, target, 5000))
 
     def state(self, problem: Problem, coupling: Coupling, state: State, point: Point) -> State:
         """The state of a point: scores E, of which A(G) speaks about new rows and columns."""

@@ -18,8 +18,8 @@ from unseen.state import State
 
 __all__ = ["MixedSoft", "dual_certificate"]
 
-CORE_STEPS = 5
-"""Steps on G in a sweep."""
+CORE_STEPS = 100
+"""Limit of steps on G in a sweep: through the Gram matrices they cost next to nothing."""
 
 
 class MixedSoft(MixedSolver):
@@ -80,7 +80,7 @@ class MixedSoft(MixedSolver):
         target = (1.0 + ahead) * coupling.adjoint_of(here)
         if ahead:
             target -= ahead * coupling.adjoint_of(before)
-        core = self._core_steps(problem, coupling, point.core, target)
+        core = self.core_steps(problem, coupling, point.core, target, CORE_STEPS)
         pair = coupling.pair(core, dtype)
         cells = point.cells + dtype.type(ahead) * (point.cells - last.cells)
         keep = 1.0 - share
@@ -104,22 +104,6 @@ class MixedSoft(MixedSolver):
         ).shrunk(threshold)
         return Point(core, found, problem.cell_scores(balanced(found)))
 
-    def _core_steps(
-        self, problem: Problem, coupling: Coupling, core: np.ndarray, target: np.ndarray
-    ) -> np.ndarray:
-        """FISTA on ``1/2 <G, A*A G> - <G, target> + reg_g ||G||_1``."""
-        rule = self.rule(problem)
-        step = 1.0 / coupling.lipschitz
-        ahead, momentum = core, 1.0
-        for _ in range(CORE_STEPS):
-            moved = rule.prox(ahead - step * (coupling.normal(ahead) - target), step)
-            following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
-            if inner(ahead - moved, moved - core) > 0:  # the momentum points uphill
-                momentum, following = 1.0, 1.0
-            ahead = moved + ((momentum - 1.0) / following) * (moved - core)
-            core, momentum = moved, following
-        return core
-
     def _weights(self, problem: Problem) -> tuple[float, float]:
         weight, _ = quadratic_loss(problem).stored(problem.observations.values)
         rho = float(np.max(weight))
@@ -135,7 +119,7 @@ class MixedSoft(MixedSolver):
 
     def certificate(self, problem: Problem, state: State, rng: np.random.Generator) -> Certificate | None:
         coupling = self.coupling(problem, state)
-        point = self.point(problem, coupling, state, n_steps=0)
+        point = self.polished(problem, coupling, self.point(problem, coupling, state, n_steps=0))
         rho, _ = self._weights(problem)
         pull = rho * (point.cells.astype(np.float64) - problem.observations.values)
         value = self._value(problem, coupling, point)
@@ -163,9 +147,9 @@ def dual_certificate(
     rule = solver.rule(problem)
     if rule.l1 <= 0:
         return None
+    n, m = problem.observations.shape
     slope = coupling.normal(point.core) - coupling.adjoint_of(point.low_rank)
     if rule.spare_last:
-        n, m = problem.observations.shape
         core = point.core.copy()
         core[-1, -1] -= slope[-1, -1] / (n * m)
         point = point._replace(core=core)
