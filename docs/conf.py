@@ -53,6 +53,9 @@ sphinx_gallery_conf = {
 html_theme = "pydata_sphinx_theme"
 html_title = "unseen"
 html_show_sourcelink = False
+# Pages without pages below them need no navigation on the left.
+html_sidebars = {page: [] for page in ("start", "methods", "design", "limits", "changelog", "contributing")}
+highlight_language = "none"
 html_theme_options = {
     "show_toc_level": 2,
     "navigation_with_keys": False,

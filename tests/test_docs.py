@@ -7,8 +7,6 @@ import importlib
 import pkgutil
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -78,8 +76,13 @@ def test_a_wrong_page_is_noticed() -> None:
     assert not run_examples(page_test("```pycon\n>>> 1 + 1\n2\n```\n", "right"))
 
 
-def test_sessions_of_the_command_line(tmp_path: Path) -> None:
+def test_sessions_of_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     pytest.importorskip("typer", reason="the command needs unseen[cli]")
+    from unseen.cli.main import main
+
+    monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs" / "guide" / "command_line.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```console\n(.*?)^```$", page, flags=re.DOTALL | re.MULTILINE)
     steps = re.findall(r"^\$ (.*)\n((?:[^$].*\n|\n)*)", "".join(blocks), flags=re.MULTILINE)
@@ -87,25 +90,21 @@ def test_sessions_of_the_command_line(tmp_path: Path) -> None:
     for command, shown in steps:
         program, *options = shlex.split(command)
         if program == "cat":  # what a session shows of a file is what the file holds
-            (tmp_path / options[0]).write_text(shown, encoding="utf-8")
+            Path(options[0]).write_text(shown, encoding="utf-8")
             continue
-        ran = subprocess.run(
-            [sys.executable, "-m", "unseen.cli", *options],
-            capture_output=True,
-            text=True,
-            check=True,
-            cwd=tmp_path,
-        )
-        assert doctest.OutputChecker().check_output(shown, ran.stdout, FLAGS), f"{command}\n{ran.stdout}"
+        code = main(options)
+        printed = capsys.readouterr().out
+        assert code == 0, command
+        assert doctest.OutputChecker().check_output(shown, printed, FLAGS), f"{command}\n{printed}"
 
 
-def test_readme_example_prints_what_the_readme_says() -> None:
+def test_readme_example_prints_what_the_readme_says(capsys: pytest.CaptureFixture[str]) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     found = re.search(r"```python\n(.*?)```\s+```text\n(.*?)```", readme, flags=re.DOTALL)
     assert found is not None, "README.md has no python block followed by a text block"
     source, expected = found.groups()
-    printed = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
-    assert printed.stdout.strip() == expected.strip()
+    exec(compile(source, "README.md", "exec"), {"__name__": "__main__"})
+    assert capsys.readouterr().out.strip() == expected.strip()
 
 
 @pytest.mark.parametrize("name", PUBLIC_MODULES)
