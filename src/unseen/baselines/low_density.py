@@ -60,8 +60,8 @@ class LowDensityNMF(Completer):
         Non-negative factors.
     class_prior_ : float
         Mean of q.
-    temperature_, nu_ : float
-        T and nu at the end.
+    path_ : ndarray of shape (n_stages, 2)
+        T and nu at the end of each stage; new rows take the same path.
     history_ : list of dict
         ``objective``, ``time_s`` and ``temperature`` of each sweep; the objective never rises
         while the temperature stays.
@@ -132,14 +132,15 @@ class LowDensityNMF(Completer):
         scale = np.sqrt(self.class_prior_ / rank)
         left, right = ((scale * rng.uniform(0.5, 1.5, (n, rank))).astype(cells.dtype) for n in cells.shape)
         tol, limit = check_positive("tol", self.tol, strict=False), check_count("max_iter", self.max_iter)
-        self.history_, self.nu_ = [], 0.0
+        self.history_, nu = [], 0.0
         stages = self._stages()
+        self.path_ = np.empty((len(stages), 2))
         with one_blas_thread():
             for stage, temperature in enumerate(stages):
                 monitor = Monitor(limit, tol, verbose=self.verbose, label=f"T = {temperature:.3g}")
                 while True:
                     scores = left @ right.T
-                    guess, self.nu_ = guesses(scores, positive, temperature, self.class_prior_, self.nu_)
+                    guess, nu = guesses(scores, positive, temperature, self.class_prior_, nu)
                     _update(left, guess, right, reg)
                     _update(right, guess.T, left, reg)
                     objective = _objective(left, right, guess, positive, temperature, reg)
@@ -147,7 +148,7 @@ class LowDensityNMF(Completer):
                         break
                 monitor.close(warn=stage == len(stages) - 1)
                 self.history_ += monitor.history
-        self.temperature_ = float(stages[-1])
+                self.path_[stage] = temperature, nu
         self.row_factors_, self.col_factors_ = left, right
         self.n_iter_, self.converged_ = len(self.history_), monitor.converged
         self.row_ids_, self.col_ids_ = cells.row_ids, cells.col_ids
@@ -180,13 +181,11 @@ class LowDensityNMF(Completer):
         positive = cells.values.reshape(cells.shape) != 0
         right = self.col_factors_.astype(np.float64)
         left = np.full((cells.shape[0], right.shape[1]), np.sqrt(self.class_prior_ / right.shape[1]))
-        for _ in range(300):
-            before = left.copy()
-            guess = expit((2.0 * (left @ right.T) - 1.0) / self.temperature_ + self.nu_)
-            guess[positive] = 1.0
-            _update(left, guess, right, float(self.reg))
-            if np.abs(left - before).max(initial=0.0) <= 1e-9:
-                break
+        for temperature, nu in self.path_:
+            for _ in range(self.max_iter):
+                guess = expit((2.0 * (left @ right.T) - 1.0) / temperature + nu)
+                guess[positive] = 1.0
+                _update(left, guess, right, float(self.reg))
         return np.ascontiguousarray(left, dtype=self.row_factors_.dtype)
 
 

@@ -11,7 +11,7 @@ from scipy.special import expit
 from unseen.cores import LowRank
 from unseen.data import Observations
 from unseen.estimators.composed import ComposedCompleter, Composition
-from unseen.exceptions import ParameterError, TooLargeError
+from unseen.exceptions import InvalidDataError, ParameterError, TooLargeError
 from unseen.losses import Logistic
 from unseen.problem import Problem
 from unseen.regularisers import Nuclear
@@ -97,6 +97,12 @@ class OneBitMC(ComposedCompleter):
     def _read_target(self, X: Any) -> Observations:
         return every_cell(Observations.from_any(X), self.max_dense_cells, type(self).__name__)
 
+    def _refuse_empty(self, cells: Observations) -> None:
+        if not cells.values.any():
+            raise InvalidDataError(
+                f"X ({cells.shape[0]} x {cells.shape[1]}) has no observed cell that is positive"
+            )
+
     def _compose(self, has_row_features: bool, has_col_features: bool) -> Composition:
         if has_row_features or has_col_features:
             raise ParameterError("OneBitMC takes no row_features or col_features")
@@ -121,17 +127,11 @@ class OneBitMC(ComposedCompleter):
     def _fold_in(self, cells: Observations, row_features: Features | None) -> FloatArray:
         """Rows of the convex problem that is left when the columns are fixed."""
         fixed = self.col_factors_.astype(np.float64)
-        problem = Problem(
-            cells.with_values(cells.values.astype(np.float64)),
-            self.terms_,
-            self.loss_,
-            n_threads=self._n_threads(),
-        )
         out = np.empty((cells.shape[0], fixed.shape[1]))
         # Rows are solved one by one: together they would share a stopping rule.
         for row in range(cells.shape[0]):
             one = Observations.from_sparse(cells.csr[row : row + 1].astype(np.float64))
-            alone = Problem(one, self.terms_, problem.loss)
+            alone = Problem(one, self.terms_, self.loss_)
 
             def value_and_grad(vector: FloatArray, alone: Problem = alone) -> tuple[float, FloatArray]:
                 state = {"0.row": vector.reshape(1, -1), "0.col": fixed}
