@@ -57,11 +57,15 @@ template <class T, class I>
 const Kernels<T, I>& kernels() {
   const Table& table = *dispatch().table;
   if constexpr (sizeof(T) == 4) {
-    if constexpr (sizeof(I) == 4) return table.f32_i32;
-    else return table.f32_i64;
+    if constexpr (sizeof(I) == 4)
+      return table.f32_i32;
+    else
+      return table.f32_i64;
   } else {
-    if constexpr (sizeof(I) == 4) return table.f64_i32;
-    else return table.f64_i64;
+    if constexpr (sizeof(I) == 4)
+      return table.f64_i32;
+    else
+      return table.f64_i64;
   }
 }
 

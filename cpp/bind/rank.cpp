@@ -35,8 +35,8 @@ nb::object topk(In2<T> left, In2<T> right, Size k, std::optional<std::pair<In1<I
 template <class T, class I>
 struct Rank {
   static void define(nb::module_& m) {
-    m.def("topk", topk<T, I>, "left"_a.noconvert(), "right"_a.noconvert(), "k"_a, "exclude"_a.noconvert().none(),
-          "col_ids"_a.noconvert(), "n_threads"_a);
+    m.def("topk", topk<T, I>, "left"_a.noconvert(), "right"_a.noconvert(), "k"_a,
+          "exclude"_a.noconvert().none(), "col_ids"_a.noconvert(), "n_threads"_a);
   }
 };
 

@@ -37,8 +37,8 @@ void als_solve(In1<I> indptr, In1<I> indices, In1<T> curvature, In1<T> linear, I
 template <class T, class I>
 void ccd_sweep(In1<I> indptr, In1<I> indices, In1<I> csc_indptr, In1<I> csc_indices, In1<I> csc_order,
                In1<T> curvature, In1<T> linear, InOut1<T> scores, InOut2<T> left, InOut2<T> right,
-               double background, double target, double reg, double l1, double lower, double upper, Size inner,
-               int n_threads) {
+               double background, double target, double reg, double l1, double lower, double upper,
+               Size inner, int n_threads) {
   const std::size_t n_rows = left.shape(0), n_cols = right.shape(0), n_cells = indices.shape(0);
   require(left.shape(1) == right.shape(1), "left and right must have the same number of columns");
   require(csc_indices.shape(0) == n_cells && csc_order.shape(0) == n_cells && scores.shape(0) == n_cells,

@@ -40,7 +40,8 @@ template <class T>
 Out<T> gram(In2<T> dense, int n_threads) {
   T* out;
   auto result = make_array<T>({dense.shape(1), dense.shape(1)}, out);
-  run(kernels<T, std::int32_t>().gram, n_threads, dense.data(), Size(dense.shape(0)), Size(dense.shape(1)), out);
+  run(kernels<T, std::int32_t>().gram, n_threads, dense.data(), Size(dense.shape(0)), Size(dense.shape(1)),
+      out);
   return result;
 }
 

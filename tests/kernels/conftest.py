@@ -1,12 +1,12 @@
-"""The twins solve thousands of small systems, for which threads in the BLAS only cost time."""
+"""Small cases must run on as many threads as they are given, or they would show nothing about threads."""
 
 from __future__ import annotations
 
 import pytest
-from threadpoolctl import threadpool_limits
+
+from unseen.kernels import _arguments
 
 
-@pytest.fixture(autouse=True, scope="session")
-def one_blas_thread():
-    with threadpool_limits(1):
-        yield
+@pytest.fixture(autouse=True)
+def wake_all_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_arguments, "WORK_A_THREAD", 1)

@@ -22,9 +22,16 @@ struct Frame {
   const T* table = nullptr;
 
   Frame(Size rank, Size n_cols, const T* other, bool turned)
-      : rank(rank), width(padded_width<T>(rank)), turned(turned), values(rank), vectors(rank * rank),
-        work(rank * rank + rank), into(width * width), back(width * width),
-        table_copy(turned || width != rank ? n_cols * width : 0), table(other) {}
+      : rank(rank),
+        width(padded_width<T>(rank)),
+        turned(turned),
+        values(rank),
+        vectors(rank * rank),
+        work(rank * rank + rank),
+        into(width * width),
+        back(width * width),
+        table_copy(turned || width != rank ? n_cols * width : 0),
+        table(other) {}
   explicit operator bool() const { return values && vectors && work && into && back && table_copy; }
 
   void diagonalise(const T* gram) {
@@ -97,15 +104,24 @@ bool solve_direct(const RowSystem<T, I>& row, bool positive_diagonal, T* x, T* s
 template <class T, class I>
 bool conjugate_gradient(const RowSystem<T, I>& row, const T* preconditioner, Size steps, T* x, T* scratch) {
   switch (row.width / lanes<T>) {
-    case 1: return conjugate_gradient<1>(row, preconditioner, steps, x, scratch);
-    case 2: return conjugate_gradient<2>(row, preconditioner, steps, x, scratch);
-    case 3: return conjugate_gradient<3>(row, preconditioner, steps, x, scratch);
-    case 4: return conjugate_gradient<4>(row, preconditioner, steps, x, scratch);
-    case 5: return conjugate_gradient<5>(row, preconditioner, steps, x, scratch);
-    case 6: return conjugate_gradient<6>(row, preconditioner, steps, x, scratch);
-    case 7: return conjugate_gradient<7>(row, preconditioner, steps, x, scratch);
-    case 8: return conjugate_gradient<8>(row, preconditioner, steps, x, scratch);
-    default: return conjugate_gradient<0>(row, preconditioner, steps, x, scratch);
+    case 1:
+      return conjugate_gradient<1>(row, preconditioner, steps, x, scratch);
+    case 2:
+      return conjugate_gradient<2>(row, preconditioner, steps, x, scratch);
+    case 3:
+      return conjugate_gradient<3>(row, preconditioner, steps, x, scratch);
+    case 4:
+      return conjugate_gradient<4>(row, preconditioner, steps, x, scratch);
+    case 5:
+      return conjugate_gradient<5>(row, preconditioner, steps, x, scratch);
+    case 6:
+      return conjugate_gradient<6>(row, preconditioner, steps, x, scratch);
+    case 7:
+      return conjugate_gradient<7>(row, preconditioner, steps, x, scratch);
+    case 8:
+      return conjugate_gradient<8>(row, preconditioner, steps, x, scratch);
+    default:
+      return conjugate_gradient<0>(row, preconditioner, steps, x, scratch);
   }
 }
 
@@ -147,7 +163,8 @@ bool als_solve(const AlsProblem<T, I>& problem, int n_threads) {
     bool positive = false;
     for (Size i = first; i < first + n_rows; ++i) {
       if (i == first || problem.ridge) {
-        positive = row_diagonal(frame, problem.ridge ? double(problem.ridge[i]) : 0.0, diagonal, preconditioner);
+        positive =
+            row_diagonal(frame, problem.ridge ? double(problem.ridge[i]) : 0.0, diagonal, preconditioner);
       }
       const Size start = cells.indptr[i];
       RowSystem<T, I> row{cells.indices + start,

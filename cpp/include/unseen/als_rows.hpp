@@ -1,13 +1,14 @@
-// The system of one row, (diag(d) + sum_t c_t q_t q_t') x = offset + sum_t l_t q_t, and three ways to solve it.
+// The system of one row, (diag(d) + sum_t c_t q_t q_t') x = offset + sum_t l_t q_t, and three ways to solve
+// it.
 #pragma once
 
 #include "unseen/symmetric.hpp"
 
 namespace unseen::UNSEEN_ISA {
 
-inline constexpr Size cells_a_block = 32;    // cells gathered at once for a Gram matrix
-inline constexpr Size cells_a_flush = 512;   // longer sums are added up in pieces, to keep them accurate
-inline constexpr Size cells_ahead = 24;      // prefetch distance in the stream of stored cells
+inline constexpr Size cells_a_block = 32;   // cells gathered at once for a Gram matrix
+inline constexpr Size cells_a_flush = 512;  // longer sums are added up in pieces, to keep them accurate
+inline constexpr Size cells_ahead = 24;     // prefetch distance in the stream of stored cells
 
 template <class T, class I>
 struct RowSystem {
@@ -44,7 +45,7 @@ void add_cells(const RowSystem<T, I>& row, const T* x, T* y) {
     if constexpr (V > 0) {
       for (int v = 0; v < V; ++v) xs[v] = load(x + v * lanes<T>), ys[v] = zero<T>();
     }
-    const auto four = [&](Size t, const T* const (&q)[4], Size n) __attribute__((always_inline)) {
+    const auto four = [&](Size t, const T* const(&q)[4], Size n) __attribute__((always_inline)) {
       Vec<T> s[4] = {};
       if constexpr (V > 0) {
         for (int v = 0; v < V; ++v) {
@@ -58,8 +59,10 @@ void add_cells(const RowSystem<T, I>& row, const T* x, T* y) {
       }
       Vec4<T> weight = sum_each<T>(s[0], s[1], s[2], s[3]);
       for (int r = 0; r < 4; ++r) {
-        if (r < n) weight[r] = residual ? row.l(t + r) - row.c(t + r) * weight[r] : row.c(t + r) * weight[r];
-        else weight[r] = 0;
+        if (r < n)
+          weight[r] = residual ? row.l(t + r) - row.c(t + r) * weight[r] : row.c(t + r) * weight[r];
+        else
+          weight[r] = 0;
       }
       // Without this the compiler keeps the factors of the first half in registers that it does not have.
       asm volatile("" ::: "memory");
@@ -151,7 +154,8 @@ template <class T, class I>
 bool solve_dual(const RowSystem<T, I>& row, T* x, T* scratch) {
   const Size width = row.width, n = row.n_cells, n4 = round_up(n, 4);
   const Size dual_width = round_up(n4, lanes<T>);
-  T *scale = scratch, *rhs = scale + width, *inverse = rhs + width, *g = inverse + width, *matrix = g + n4 * width;
+  T *scale = scratch, *rhs = scale + width, *inverse = rhs + width, *g = inverse + width,
+    *matrix = g + n4 * width;
   bool has_start = row.offset != nullptr;
   for (Size l = 0; l < width; ++l) {
     scale[l] = T(1) / square_root(row.diagonal[l]);

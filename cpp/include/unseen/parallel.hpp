@@ -40,7 +40,8 @@ class RowChunks {
     Size begin = 0;
     while (begin < n_rows) {
       Size end = begin + 1;
-      while (end < n_rows && end - begin < max_rows && indptr[end + 1] - indptr[begin] <= cells_a_chunk) ++end;
+      while (end < n_rows && end - begin < max_rows && indptr[end + 1] - indptr[begin] <= cells_a_chunk)
+        ++end;
       starts_[count_++] = begin;
       begin = end;
     }

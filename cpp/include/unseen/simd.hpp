@@ -111,8 +111,12 @@ UNSEEN_INLINE double epsilon<double>() {
   return __DBL_EPSILON__;
 }
 
-UNSEEN_INLINE float square_root(float x) { return __builtin_sqrtf(x); }
-UNSEEN_INLINE double square_root(double x) { return __builtin_sqrt(x); }
+UNSEEN_INLINE float square_root(float x) {
+  return __builtin_sqrtf(x);
+}
+UNSEEN_INLINE double square_root(double x) {
+  return __builtin_sqrt(x);
+}
 
 template <class T>
 UNSEEN_INLINE T smaller(T a, T b) {
@@ -127,7 +131,9 @@ UNSEEN_INLINE T magnitude(T a) {
   return a < 0 ? -a : a;
 }
 
-UNSEEN_INLINE Size round_up(Size n, Size unit) { return (n + unit - 1) / unit * unit; }
+UNSEEN_INLINE Size round_up(Size n, Size unit) {
+  return (n + unit - 1) / unit * unit;
+}
 
 template <class T>
 UNSEEN_INLINE void prefetch_row(const T* row, Size width) {

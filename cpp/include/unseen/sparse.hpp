@@ -9,43 +9,70 @@ inline constexpr Size prefetch_distance = 16;  // cells ahead in the stream of s
 inline constexpr Size rows_a_chunk = 1024;
 inline constexpr Size cells_a_partial_sum = 512;  // longer sums are added up in pieces, to keep them accurate
 
-// Rows of any width >= the vector are read as whole vectors, the last of which overlaps its neighbour.
+// Rows of any length >= the vector are read as whole vectors, the last of which overlaps its neighbour.
+// The other operand of a product is `spread` to match: vector after vector, zero where the row overlaps.
 template <class T>
-UNSEEN_INLINE Size vector_start(Size v, Size width) {
-  return smaller<Size>(v * lanes<T>, width - lanes<T>);
+UNSEEN_INLINE Size vector_start(Size v, Size length) {
+  return smaller<Size>(v * lanes<T>, length - lanes<T>);
+}
+
+// Where entry l of a row lies once spread.
+template <class T>
+UNSEEN_INLINE Size spread_place(Size l, Size length) {
+  const Size whole = length < lanes<T> ? length : (length - 1) / lanes<T> * lanes<T>;
+  return l < whole ? l : l + whole + lanes<T> - length;
+}
+
+template <class T>
+void spread_row(const T* row, Size length, T* spread) {
+  for (Size l = 0; l < round_up(length, lanes<T>); ++l) spread[l] = 0;
+  for (Size l = 0; l < length; ++l) spread[spread_place<T>(l, length)] = row[l];
+}
+
+template <class T>
+UNSEEN_INLINE T spread_dot(const T* spread, const T* row, Size length) {
+  if (length < lanes<T>) {
+    T dot = 0;
+    for (Size l = 0; l < length; ++l) dot += spread[l] * row[l];
+    return dot;
+  }
+  Vec<T> s = zero<T>();
+  for (Size at = 0; at < length; at += lanes<T>) {
+    s += load(spread + at) * load(row + smaller<Size>(at, length - lanes<T>));
+  }
+  return sum<T>(s);
+}
+
+// spread += weight row; where the row overlaps, the sums are meaningless.
+template <class T>
+UNSEEN_INLINE void spread_add(T weight, const T* row, Size length, T* spread) {
+  if (length < lanes<T>) {
+    for (Size l = 0; l < length; ++l) spread[l] += weight * row[l];
+    return;
+  }
+  for (Size at = 0; at < length; at += lanes<T>) {
+    store(spread + at, load(spread + at) + weight * load(row + smaller<Size>(at, length - lanes<T>)));
+  }
 }
 
 // Scores of one row: out[t] = x . right[indices[t]].
 template <class T, class I>
-void row_scores(const T* x, T* padded, const I* indices, Size n_cells, Size n_ahead, const T* right, Size rank,
-                T* out) {
-  if (rank < lanes<T>) {
-    for (Size t = 0; t < n_cells; ++t) {
-      const T* q = right + Size(indices[t]) * rank;
-      T dot = 0;
-      for (Size l = 0; l < rank; ++l) dot += x[l] * q[l];
-      out[t] = dot;
-    }
-    return;
-  }
+void row_scores(const T* x, T* spread, const I* indices, Size n_cells, Size n_ahead, const T* right,
+                Size rank, T* out) {
+  spread_row(x, rank, spread);
   const Size n_vectors = (rank + lanes<T> - 1) / lanes<T>;
-  const Size last = rank - lanes<T>;
-  for (Size l = 0; l < (n_vectors - 1) * lanes<T>; ++l) padded[l] = x[l];
-  // The overlap has been counted by the vector before.
-  for (Size l = 0; l < lanes<T>; ++l) {
-    padded[(n_vectors - 1) * lanes<T> + l] = last + l < (n_vectors - 1) * lanes<T> ? T(0) : x[last + l];
-  }
   const auto ahead = [&](Size t) {
-    if (t + prefetch_distance < n_ahead) prefetch_row(right + Size(indices[t + prefetch_distance]) * rank, rank);
+    if (t + prefetch_distance < n_ahead)
+      prefetch_row(right + Size(indices[t + prefetch_distance]) * rank, rank);
   };
   Size t = 0;
-  for (; t + 4 <= n_cells; t += 4) {
+  for (; rank >= lanes<T> && t + 4 <= n_cells; t += 4) {
     const T *q0 = right + Size(indices[t]) * rank, *q1 = right + Size(indices[t + 1]) * rank;
     const T *q2 = right + Size(indices[t + 2]) * rank, *q3 = right + Size(indices[t + 3]) * rank;
     for (Size r = 0; r < 4; ++r) ahead(t + r);
     Vec<T> s0 = zero<T>(), s1 = s0, s2 = s0, s3 = s0;
     for (Size v = 0; v < n_vectors; ++v) {
-      const Vec<T> xv = load(padded + v * lanes<T>);
+      const Vec<T> xv = load(spread + v * lanes<T>);
       const Size at = vector_start<T>(v, rank);
       s0 += xv * load(q0 + at);
       s1 += xv * load(q1 + at);
@@ -56,11 +83,8 @@ void row_scores(const T* x, T* padded, const I* indices, Size n_cells, Size n_ah
     for (int r = 0; r < 4; ++r) out[t + r] = dots[r];
   }
   for (; t < n_cells; ++t) {
-    const T* q = right + Size(indices[t]) * rank;
     ahead(t);
-    Vec<T> s = zero<T>();
-    for (Size v = 0; v < n_vectors; ++v) s += load(padded + v * lanes<T>) * load(q + vector_start<T>(v, rank));
-    out[t] = sum<T>(s);
+    out[t] = spread_dot(spread, right + Size(indices[t]) * rank, rank);
   }
 }
 
@@ -68,13 +92,13 @@ template <class T, class I>
 bool sddmm(const Pattern<I>& cells, const T* left, const T* right, Size rank, T* out, int n_threads) {
   const RowChunks chunks(cells.indptr, cells.n_rows, cells_a_chunk, rows_a_chunk);
   const Size width = round_up(rank, lanes<T>);
-  Buffer<T> padded(width * n_threads);
-  if (!chunks || !padded) return false;
+  Buffer<T> spread(width * n_threads);
+  if (!chunks || !spread) return false;
   const Size nnz = cells.indptr[cells.n_rows];
   parallel_for(chunks.count(), n_threads, [&](Size chunk, int thread) {
     for (Size i = chunks.begin(chunk); i < chunks.end(chunk); ++i) {
       const Size start = cells.indptr[i], stop = cells.indptr[i + 1];
-      row_scores(left + i * rank, padded.data() + width * thread, cells.indices + start, stop - start,
+      row_scores(left + i * rank, spread.data() + width * thread, cells.indices + start, stop - start,
                  nnz - start, right, rank, out + start);
     }
   });
@@ -83,8 +107,8 @@ bool sddmm(const Pattern<I>& cells, const T* left, const T* right, Size rank, T*
 
 // Columns [at, at + P vectors) of one row of the product.
 template <int P, class T, class I>
-void row_product_panel(const I* indices, const T* values, Size step, Size n_cells, Size n_ahead, const T* dense,
-                       Size rank, const Size (&at)[P], T* out) {
+void row_product_panel(const I* indices, const T* values, Size step, Size n_cells, Size n_ahead,
+                       const T* dense, Size rank, const Size (&at)[P], T* out) {
   Vec<T> total[P];
   for (int v = 0; v < P; ++v) total[v] = zero<T>();
   for (Size begin = 0; begin < n_cells; begin += cells_a_partial_sum) {
@@ -110,7 +134,8 @@ void row_product(const I* indices, const T* values, Size step, Size n_cells, Siz
   if (rank < lanes<T>) {
     for (Size l = 0; l < rank; ++l) {
       double total = 0;
-      for (Size t = 0; t < n_cells; ++t) total += double(values[t * step]) * dense[Size(indices[t]) * rank + l];
+      for (Size t = 0; t < n_cells; ++t)
+        total += double(values[t * step]) * dense[Size(indices[t]) * rank + l];
       out[l] = T(total);
     }
     return;

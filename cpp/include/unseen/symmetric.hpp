@@ -36,7 +36,8 @@ bool cholesky(T* a, Size n, Size width, T* inverse) {
       if (!(row[j] > tolerance)) return false;
       inverse[j] = T(1) / square_root(row[j]);
       const Vec<T> scale = broadcast(inverse[j]);
-      for (Size at = j / lanes<T> * lanes<T>; at < width; at += lanes<T>) store(row + at, scale * load(row + at));
+      for (Size at = j / lanes<T> * lanes<T>; at < width; at += lanes<T>)
+        store(row + at, scale * load(row + at));
       for (Size i = j + 1; i < first + 4; ++i) {
         const Vec<T> factor = broadcast(row[i]);
         for (Size at = i / lanes<T> * lanes<T>; at < width; at += lanes<T>) {
@@ -62,7 +63,8 @@ void cholesky_solve(const T* u, Size n, Size width, const T* inverse, T* b, T* x
     }
   }
   for (Size j = 0; j < n; ++j) b[j] = x[j];
-  // Entries not yet solved are zero, so whole vectors may be used although u is valid above its diagonal only.
+  // Entries not yet solved are zero, so whole vectors may be used although u is valid above its diagonal
+  // only.
   for (Size at = 0; at < width; at += lanes<T>) store(x + at, zero<T>());
   for (Size j = n - 1; j >= 0; --j) {
     Vec<T> dot = zero<T>();

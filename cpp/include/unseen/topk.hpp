@@ -70,8 +70,10 @@ bool contains(const I* sorted, Size n, std::int64_t value) {
   Size low = 0, high = n;
   while (low < high) {
     const Size middle = (low + high) / 2;
-    if (std::int64_t(sorted[middle]) < value) low = middle + 1;
-    else high = middle;
+    if (std::int64_t(sorted[middle]) < value)
+      low = middle + 1;
+    else
+      high = middle;
   }
   return low < n && std::int64_t(sorted[low]) == value;
 }
@@ -121,8 +123,8 @@ bool topk(const TopkProblem<T, I>& problem, int n_threads) {
     for (Size p = 0; p < n_panels; ++p) {
       for (Size tile = 0; tile < n_rows; tile += tile_rows) {
         Vec<T> sums[tile_rows][tile_vectors] = {};
-        tile_product<tile_rows, tile_vectors>(left + tile * rank, rank, Size(1), packed.data() + p * rank * panel,
-                                              panel, rank, sums);
+        tile_product<tile_rows, tile_vectors>(left + tile * rank, rank, Size(1),
+                                              packed.data() + p * rank * panel, panel, rank, sums);
         for (int r = 0; r < tile_rows; ++r) {
           BestOfRow<T>& row = best[tile + r];
           if (row.full() && !any_above<T>(sums[r], row.heap[0].score)) continue;

@@ -106,7 +106,9 @@ def sddmm(
     left, right = args.dense("left", left, dtype), args.dense("right", right, dtype)
     args.same_rank(left=left, right=right)
     indptr, indices = args.pattern(indptr, indices, len(left))
-    result: FloatArray = _kernels.sddmm(indptr, indices, left, right, n_threads)
+    result: FloatArray = _kernels.sddmm(
+        indptr, indices, left, right, args.threads(n_threads, indices.size * left.shape[1])
+    )
     return result
 
 
@@ -143,7 +145,13 @@ def spmm(
     dtype = args.common_float(data, dense)
     indptr, indices = args.pattern(indptr, indices)
     data = args.on_cells("data", data, len(indices), dtype)
-    result: FloatArray = _kernels.spmm(indptr, indices, data, args.dense("dense", dense, dtype), n_threads)
+    result: FloatArray = _kernels.spmm(
+        indptr,
+        indices,
+        data,
+        args.dense("dense", dense, dtype),
+        args.threads(n_threads, indices.size * dense.shape[1]),
+    )
     return result
 
 
@@ -186,7 +194,9 @@ def spmm_t(
     dense = args.dense("dense", dense, dtype)
     indptr, indices = args.pattern(indptr, indices, len(dense))
     data = args.on_cells("data", data, len(indices), dtype)
-    result: FloatArray = _kernels.spmm_t(indptr, indices, data, dense, n_cols, n_threads)
+    result: FloatArray = _kernels.spmm_t(
+        indptr, indices, data, dense, n_cols, args.threads(n_threads, indices.size * dense.shape[1])
+    )
     return result
 
 
@@ -264,6 +274,7 @@ def als_solve(
         raise ParameterError(f"method must be 'cholesky' or 'cg', got {method!r}")
     curvature = args.on_cells("curvature", curvature, len(indices), dtype)
     linear = args.on_cells("linear", linear, len(indices), dtype)
+    n_threads = args.threads(n_threads, rank * (len(indices) + out.size))
     _kernels.als_solve(
         indptr, indices, curvature, linear, other, gram, offset, out, ridge, method, cg_steps, n_threads
     )
@@ -337,6 +348,7 @@ def ccd_sweep(
     index = np.result_type(indptr, csc_indptr)
     patterns = (indptr, indices, csc_indptr, csc_indices, csc_order)
     scores = args.in_place("scores", scores, dtype, (len(indices),))
+    n_threads = args.threads(n_threads, 4 * len(indices))  # threads meet after every component
     _kernels.ccd_sweep(
         *(np.ascontiguousarray(array, dtype=index) for array in patterns),
         args.on_cells("curvature", curvature, len(indices), dtype),
@@ -395,5 +407,6 @@ def topk(
     col_ids = np.ascontiguousarray(col_ids, dtype=np.int64)
     if col_ids.shape != (len(right),):
         raise ParameterError(f"col_ids must have {len(right)} values, one a column; got {col_ids.shape}")
+    n_threads = args.threads(n_threads, left.size * right.shape[0])
     ids, scores = _kernels.topk(left, right, k, exclude, col_ids, n_threads)
     return ids, scores

@@ -15,6 +15,15 @@ from unseen.exceptions import ParameterError
 from unseen.typing import Array, FloatArray, IndexArray
 
 
+WORK_A_THREAD = 200_000
+"""Multiplications below which waking another thread costs more than it brings."""
+
+
+def threads(n_threads: int, work: int) -> int:
+    """Threads worth waking for an amount of work; results do not depend on it."""
+    return max(1, min(n_threads, work // WORK_A_THREAD))
+
+
 def common_float(*arrays: Any) -> np.dtype[Any]:
     """float32 when every array is float32 (or coarser), otherwise float64; scalars do not count."""
     widest = np.result_type(np.float32, *(a.dtype for a in arrays if isinstance(a, np.ndarray) and a.ndim))

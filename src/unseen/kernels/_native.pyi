@@ -1,0 +1,57 @@
+"""Compiled kernels; the arguments are those of :mod:`unseen.kernels.reference`, already unified."""
+
+from unseen.typing import FloatArray, IndexArray
+
+def isa() -> str: ...
+def gram(dense: FloatArray, n_threads: int) -> FloatArray: ...
+def sddmm(
+    indptr: IndexArray, indices: IndexArray, left: FloatArray, right: FloatArray, n_threads: int
+) -> FloatArray: ...
+def spmm(
+    indptr: IndexArray, indices: IndexArray, data: FloatArray, dense: FloatArray, n_threads: int
+) -> FloatArray: ...
+def spmm_t(
+    indptr: IndexArray, indices: IndexArray, data: FloatArray, dense: FloatArray, n_cols: int, n_threads: int
+) -> FloatArray: ...
+def als_solve(
+    indptr: IndexArray,
+    indices: IndexArray,
+    curvature: FloatArray,
+    linear: FloatArray,
+    other: FloatArray,
+    gram: FloatArray,
+    offset: FloatArray | None,
+    out: FloatArray,
+    ridge: FloatArray | None,
+    method: str,
+    cg_steps: int,
+    n_threads: int,
+) -> None: ...
+def ccd_sweep(
+    indptr: IndexArray,
+    indices: IndexArray,
+    csc_indptr: IndexArray,
+    csc_indices: IndexArray,
+    csc_order: IndexArray,
+    curvature: FloatArray,
+    linear: FloatArray,
+    scores: FloatArray,
+    left: FloatArray,
+    right: FloatArray,
+    background: float,
+    target: float,
+    reg: float,
+    l1: float,
+    lower: float,
+    upper: float,
+    inner: int,
+    n_threads: int,
+) -> None: ...
+def topk(
+    left: FloatArray,
+    right: FloatArray,
+    k: int,
+    exclude: tuple[IndexArray, IndexArray] | None,
+    col_ids: IndexArray,
+    n_threads: int,
+) -> tuple[IndexArray, FloatArray]: ...
