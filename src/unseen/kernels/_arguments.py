@@ -14,7 +14,6 @@ import numpy.typing as npt
 from unseen.exceptions import ParameterError
 from unseen.typing import Array, FloatArray, IndexArray
 
-
 WORK_A_THREAD = 200_000
 """Multiplications below which waking another thread costs more than it brings."""
 
