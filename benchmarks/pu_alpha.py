@@ -5,25 +5,22 @@ Generated positives with a known share of hidden ones. For each setting: the wei
 of ten columns for each row with the chosen weight, the theoretical one, none (0.5) and the best
 of the grid, which only the truth can name.
 
-    python benchmarks/pu_alpha.py [--seeds 3]      writes benchmarks/stored/pu_alpha.json
+    python -m benchmarks pu_alpha      writes benchmarks/stored/pu_alpha.json
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks._store import store
 from unseen import BiasMC
 from unseen.datasets import make_positives
 from unseen.estimators.pu_rates import alpha_grid
 from unseen.metrics import recall_at_k
 
-STORED = Path(__file__).parent / "stored" / "pu_alpha.json"
 LIST_LENGTH = 10
 SHAPE = (1000, 800)
 SETTINGS: list[dict[str, Any]] = [
@@ -67,17 +64,13 @@ def one(setting: dict[str, Any], rho: float, seed: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=3)
-    arguments = parser.parse_args()
     runs = []
     for setting in SETTINGS:
         for rho in (0.5, 0.9):
-            for seed in range(arguments.seeds):
+            for seed in range(3):
                 runs.append(one(setting, rho, seed))
                 print({key: value for key, value in runs[-1].items() if key != "grid"}, flush=True)
-    STORED.parent.mkdir(exist_ok=True)
-    STORED.write_text(json.dumps({"list_length": LIST_LENGTH, "shape": SHAPE, "runs": runs}, indent=1) + "\n")
+    store("pu_alpha", {"list_length": LIST_LENGTH, "shape": SHAPE, "runs": runs})
 
 
 if __name__ == "__main__":

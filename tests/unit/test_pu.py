@@ -256,6 +256,8 @@ def test_fold_in_is_a_row_solve(model: Any) -> None:
     if getattr(model, "solver", "") == "als" and model.cg_steps is None:
         np.testing.assert_allclose(folded, model.row_factors_[:5], atol=1e-9)
     np.testing.assert_allclose(model.fold_in(sparse.csr_array((1, M))), 0.0, atol=1e-12)
+    if model.get_params().get("bound") == "relaxed":  # rows do not touch each other
+        np.testing.assert_allclose(model.fold_in(X[2:3]), folded[2:3], atol=1e-9)
 
 
 def test_empty_rows_and_columns_are_predicted_as_zero(model: Any) -> None:

@@ -12,9 +12,9 @@ from unseen.linalg.blocked import matmul
 from unseen.linalg.designs import Design
 from unseen.losses import Loss, Quadratic
 from unseen.offsets import Offsets, row_biases
-from unseen.problem import Problem, core_pair
-from unseen.solvers import ProxGradient
+from unseen.problem import core_pair
 from unseen.solvers.als import solve_side
+from unseen.solvers.bounded_rows import solve_bounded_rows
 from unseen.state import State, map_params
 from unseen.terms import Term
 from unseen.typing import BoolArray, Features, FloatArray
@@ -136,23 +136,11 @@ class FactoredCompleter(Completer):
                 n_threads=self._n_threads(),
             )
         else:
-            out = self._solve_rows_by_prox(cells, other)
+            out = solve_bounded_rows(
+                cells, curvature, linear, other, rule, blank=(weight, target), extra_offset=offset
+            )
         known[:, free] = out
         return known
-
-    def _solve_rows_by_prox(self, cells: Observations, other: FloatArray) -> FloatArray:
-        """Rows under bounds or an L1 penalty, columns held fixed."""
-        problem = Problem(cells, self.terms_, self.loss_, n_threads=self._n_threads())
-        state = {"0.row": np.zeros((cells.shape[0], other.shape[1]), dtype=other.dtype), "0.col": other}
-        solver = ProxGradient()
-        state = problem.feasible(state)
-        step, value = 1.0, problem.value(state)
-        for _ in range(500):
-            state, step = solver.step(problem, state, "0.row", step)
-            last, value = value, problem.value(state)
-            if last - value <= 1e-9 * abs(last):
-                break
-        return state["0.row"]
 
     def _free_coordinates(self) -> BoolArray:
         """Coordinates that a new row's cells decide: those without features, else all factors.

@@ -59,10 +59,11 @@ class PairClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self
         """
         features = check_features(X, None, "X")
-        if features.shape[0] == 0 or features.shape[1] == 0:
-            raise InvalidDataError(
-                f"X has shape {features.shape}: 0 sample(s) or 0 feature(s); a minimum of 1 is required."
-            )
+        for count, what in zip(features.shape, ("sample", "feature"), strict=True):
+            if count == 0:
+                raise InvalidDataError(
+                    f"X has 0 {what}(s) (shape={features.shape}) while a minimum of 1 is required."
+                )
         checked, together = check_pairs(pairs, same, features.shape[0])
         with one_blas_thread():
             self._fit_pairs(features, checked, together)

@@ -234,7 +234,7 @@ class PositiveCompleter(ComposedCompleter):
 def _positives(cells: Observations, weights: bool | None) -> Observations:
     """Drop stored zeros; refuse what is neither a positive nor asked for."""
     values = cells.values
-    _refuse(cells, values < 0, "a positive has a value above zero")
+    _refuse(cells, values < 0, "a positive has a value above zero", "Negative values in data: ")
     _refuse(
         cells,
         (values != 0) & (values != 1) if weights is None else np.zeros(0, dtype=bool),
@@ -245,10 +245,10 @@ def _positives(cells: Observations, weights: bool | None) -> Observations:
     return kept.with_values(np.ones_like(kept.values)) if weights is False else kept
 
 
-def _refuse(cells: Observations, bad: BoolArray, why: str) -> None:
+def _refuse(cells: Observations, bad: BoolArray, why: str, title: str = "") -> None:
     if bad.any():
         first = int(np.argmax(bad))
         raise InvalidDataError(
-            f"X has the value {cells.values[first]:g} in row {cells.rows[first]}, column "
+            f"{title}X has the value {cells.values[first]:g} in row {cells.rows[first]}, column "
             f"{cells.indices[first]} ({int(bad.sum())} such cells); {why}"
         )
