@@ -69,7 +69,7 @@ def test_one_bit_is_stationary_and_folds_in() -> None:
     folded = model.fold_in(X.csr[:5])
     np.testing.assert_allclose(folded, model.row_factors_[:5], atol=2e-3)
     np.testing.assert_allclose(
-        model.predict_proba([0], [1]), expit(model.predict_entries([0], [1])), rtol=1e-12
+        model.predict_probability([0], [1]), expit(model.predict_entries([0], [1])), rtol=1e-12
     )
 
 
@@ -139,11 +139,17 @@ def test_bad_input_is_named() -> None:
             model.fit(sparse.csr_array((5, 6)))
         with pytest.raises(ParameterError, match="row_features"):
             model.fit(X, row_features=np.ones((50, 2)))
-    with pytest.raises(InvalidDataError, match="no blank"):
-        LowDensityNMF(2).fit(np.ones((4, 5)))
     with pytest.raises(ParameterError, match="class_prior"):
         LowDensityNMF(2, class_prior=0.01).fit(X)
     with pytest.raises(ParameterError, match="temperatures"):
         LowDensityNMF(2, temperatures=(1.0, 0.0)).fit(X)
     with pytest.raises(ParameterError, match="n_clusters"):
         SpectralPairs(10).fit(np.zeros((5, 1)))
+
+
+@pytest.mark.parametrize(
+    "model", [OneBitMC(2, reg=0.1, random_state=0), LowDensityNMF(2, reg=0.01, random_state=0)]
+)
+def test_full_matrix_is_all_positive(model: Any) -> None:
+    model.set_params(random_state=0).fit(np.ones((6, 5)))
+    assert model.predict_entries([0, 5], [0, 4]).min() > 0.9

@@ -159,11 +159,10 @@ class LowDensityNMF(Completer):
         return every_cell(Observations.from_any(X), self.max_dense_cells, type(self).__name__)
 
     def _prior(self, seen: float) -> float:
-        if seen in (0.0, 1.0):
-            raise InvalidDataError(
-                f"X has {'no observed cell that is positive' if seen == 0 else 'no blank cell'}; "
-                "some cells must be positive and some unlabelled"
-            )
+        if seen == 0.0:
+            raise InvalidDataError("X has no observed cell that is positive; at least one is needed")
+        if seen == 1.0:
+            return 1.0
         if self.class_prior is None:
             return min(2.0 * seen, 0.5 * (1.0 + seen))
         prior = check_fraction("class_prior", self.class_prior)
@@ -193,6 +192,8 @@ def guesses(
     scores: FloatArray, positive: BoolArray, temperature: float, prior: float, start: float
 ) -> tuple[FloatArray, float]:
     """Probabilities of all cells, one on positives, and the nu that gives them the right mean."""
+    if positive.all():
+        return np.ones(scores.shape, dtype=scores.dtype), start
     slope = ((2.0 * scores.astype(np.float64) - 1.0) / temperature)[~positive]
     wanted = prior * positive.size - int(positive.sum())
     low, high = -1.0 - float(slope.max()), 1.0 - float(slope.min())

@@ -69,7 +69,7 @@ class OneBitMC(ComposedCompleter):
     >>> groups = np.repeat([0, 1], 5)
     >>> X = (groups[:, None] == groups[None, :]).astype(float)
     >>> model = OneBitMC(2, reg=0.1, random_state=0).fit(X)
-    >>> model.predict_proba([0, 0], [1, 9]).round()
+    >>> model.predict_probability([0, 0], [1, 9]).round()
     array([1., 0.])
     """
 
@@ -108,7 +108,7 @@ class OneBitMC(ComposedCompleter):
             raise ParameterError("OneBitMC takes no row_features or col_features")
         return Composition([Term(core=LowRank(self.rank), reg=Nuclear(self.reg))], Logistic(), LBFGS())
 
-    def predict_proba(self, rows: Any, cols: Any) -> FloatArray:
+    def predict_probability(self, rows: Any, cols: Any) -> FloatArray:
         """Probability that single cells are positive.
 
         Parameters

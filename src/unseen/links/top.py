@@ -172,7 +172,7 @@ def top_links(model: Any, k: int, *, exclude: Any = None, n_jobs: int | None = N
             stop = min(start + step, n)
             block = scores.block(start, stop)
             blanks = blanks or sparse.issparse(block)
-            best.add(*_above(block, start, n, barred, best.threshold))
+            best.add(*_above(block, start, n, barred, best.threshold, k))
     found, keys = best.listed()
     if blanks and len(keys) < k:
         found, keys = _fill_with_zeros(found, keys, k, n, barred)
@@ -204,7 +204,7 @@ def _pair_scores(model: Any, n_threads: int) -> tuple[int, np.dtype[Any], PairSc
 
 
 def _above(
-    block: FloatArray | CSR, start: int, n: int, barred: CSR, threshold: float
+    block: FloatArray | CSR, start: int, n: int, barred: CSR, threshold: float, k: int
 ) -> tuple[FloatArray, Keys]:
     """Scores above the threshold of pairs i < j that are not barred, in order of keys ``i n + j``."""
     if sparse.issparse(block):
@@ -221,9 +221,16 @@ def _above(
     block[:, :height][np.tril_indices(height)] = -np.inf
     rows, cols = np.divmod(_keys_of(barred, start, start + height), n)
     block[rows - start, cols - start] = -np.inf
-    flat = np.flatnonzero(block.reshape(-1) > threshold)  # NaN is above nothing
-    rows, cols = np.divmod(flat, width)
-    return block.reshape(-1)[flat], (rows + start) * np.int64(n) + cols + start
+    flat = block.reshape(-1)
+    above = flat > threshold  # NaN is above nothing
+    scores = flat[above]
+    if scores.size > 2 * k:
+        # Early blocks have far more than can be listed: their own k-th best, ties kept, is enough.
+        last = np.partition(scores, scores.size - k)[scores.size - k]
+        above = flat >= last
+        scores = flat[above]
+    rows, cols = np.divmod(np.flatnonzero(above), width)
+    return scores, (rows + start) * np.int64(n) + cols + start
 
 
 def _keys_of(pattern: CSR, start: int, stop: int) -> Keys:
