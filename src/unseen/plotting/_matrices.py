@@ -73,7 +73,7 @@ class InteractionDisplay(Display):
         estimator : fitted estimator
             With ``interactions_``.
         row_names, col_names : sequence of str, optional
-            Names of the features.
+            Names of the features; by default those that the model knows.
         max_features : int, default=30
             At most this many features a side, those with the largest weights.
         ax : matplotlib Axes, optional
@@ -90,6 +90,8 @@ class InteractionDisplay(Display):
                 f"{type(estimator).__name__} has no interactions_; expected a fitted model with row and "
                 "column features, or pass the matrix to InteractionDisplay"
             )
+        row_names = getattr(learned, "row_names", None) if row_names is None else row_names
+        col_names = getattr(learned, "col_names", None) if col_names is None else col_names
         return cls(learned, row_names=row_names, col_names=col_names).plot(ax, max_features=max_features)
 
     def plot(self, ax: Any = None, *, max_features: int = 30) -> Self:
