@@ -288,9 +288,10 @@ class Problem:
         if name == "col":
             return col.tdot(operator.tdot(row.dot(state[term.key("row")])))
         if name == "core":
+            dtype = operator.cells.dtype
             if row.shape[1] <= col.shape[1]:
-                return col.tdot(operator.tdot(row.toarray())).T
-            return row.tdot(operator.dot(col.toarray()))
+                return col.tdot(operator.tdot(row.toarray().astype(dtype, copy=False))).T
+            return row.tdot(operator.dot(col.toarray().astype(dtype, copy=False)))
         return self._pull_map(term, name, operator, state)
 
     def _pull_map(self, term: BoundTerm, name: str, operator: ScoreGradient, state: State) -> Array:

@@ -19,16 +19,20 @@ from unseen import (
     Biased,
     BiasModel,
     Completion,
+    DirtyIMC,
     Full,
     Given,
     Identity,
     LowRank,
     MatrixFactorization,
+    Maxide,
+    MixedLinear,
     NonNegative,
     Nuclear,
     Observations,
     Ridge,
     SoftImpute,
+    SparseBilinear,
     Term,
 )
 from unseen.exceptions import (
@@ -63,6 +67,10 @@ FREE = {
     "ccd": MatrixFactorization(3, reg=0.5, solver="ccd", center="biases", random_state=0),
     "soft": SoftImpute(2.0, center="mean", random_state=0),
     "imc": IMC(3, reg=0.5, random_state=0),
+    "maxide": Maxide(2.0, random_state=0),
+    "dirty": DirtyIMC(2.0, 3.0, center="mean", random_state=0),
+    "bilinear": SparseBilinear(0.5),
+    "mixed-soft": MixedLinear(0.5, 20.0, constraint="soft", rho=10.0, random_state=0),
     "completion": Completion([Term(core=LowRank(2)), Term(core=LowRank(1), reg=Ridge(0.1))], random_state=0),
 }
 
@@ -275,14 +283,14 @@ def test_convergence_warning_at_the_cap() -> None:
 def test_early_stopping_keeps_the_best_sweep() -> None:
     X = target(observed=0.4) + 0.5 * np.random.default_rng(3).standard_normal((N, M))
     model = MatrixFactorization(
-        10, reg=1e-3, random_state=0, validation_fraction=0.2, patience=3, max_iter=100, tol=0.0
+        10, reg=1.0, random_state=0, validation_fraction=0.2, patience=3, max_iter=100, tol=0.0
     ).fit(X)
     errors = [entry["validation"] for entry in model.history_]
     best = int(np.argmin(errors))
     assert model.n_iter_ == best + 1 + 3
     # The kept factors are those of the best sweep: its objective can be recomputed from them.
     shorter = MatrixFactorization(
-        10, reg=1e-3, random_state=0, validation_fraction=0.2, patience=99, max_iter=best + 1, tol=0.0
+        10, reg=1.0, random_state=0, validation_fraction=0.2, patience=99, max_iter=best + 1, tol=0.0
     ).fit(X)
     np.testing.assert_array_equal(model.row_factors_, shorter.row_factors_)
 

@@ -19,11 +19,15 @@ from unseen import (
     BiasMC,
     BiasModel,
     Completion,
+    DirtyIMC,
     MatrixFactorization,
+    Maxide,
+    MixedLinear,
     PUClustering,
     ShiftIMC,
     ShiftMC,
     SoftImpute,
+    SparseBilinear,
 )
 from unseen.baselines import LowDensityNMF, OneBitMC
 from unseen.links import BlendedLinks, CommonNeighbors, Katz, SVDKatz, TruncatedSVDLinks
@@ -48,6 +52,11 @@ def reasons(estimator: Any) -> dict[str, str]:
         SoftImpute(),
         IMC(2),
         Completion(),
+        Maxide(),
+        DirtyIMC(),
+        SparseBilinear(),
+        MixedLinear(max_iter=30),
+        MixedLinear(constraint="soft", max_iter=30),
         # Positives are ones; scikit-learn's numbers pass only where every non-zero counts as one.
         BiasMC(2, weights=False),
         BiasMC(2, alpha=0.9, solver="prox", weights=False),

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from unseen import __version__
-from unseen.cli import demo, evaluate, fit, info, predict, recommend
+from unseen.cli import demo, evaluate, explain, fit, info, predict, recommend
 from unseen.cli.errors import UsageError
 from unseen.cli.output import DebugFlag, JsonFlag, Output, QuietFlag, command
 
@@ -48,6 +48,8 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "recommend": recommend.recommend,
     "evaluate": evaluate.evaluate,
     "info": info.info,
+    "explain": explain.explain,
+    "interactions": explain.interactions,
 }
 for _name, _function in COMMANDS.items():
     app.command(_name)(command(_function))
