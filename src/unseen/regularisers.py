@@ -7,7 +7,8 @@ step and the coordinate updates of CCD follow from these four numbers, once.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import re
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -17,7 +18,9 @@ from unseen.linalg.blocked import inner
 from unseen.typing import FloatArray
 from unseen.validation import check_positive
 
-__all__ = ["L1", "Box", "NonNegative", "Nuclear", "Regulariser", "Ridge", "Separable"]
+__all__ = ["L1", "Box", "NonNegative", "Nuclear", "Regulariser", "Ridge", "Separable", "parse_reg"]
+
+SHARE = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)\s*\*?\s*max\s*")
 
 
 class Separable(NamedTuple):
@@ -190,3 +193,15 @@ class NonNegative(Regulariser):
 
     def separable(self) -> Separable:
         return Separable(ridge=check_positive("reg", self.reg, strict=False), lower=0.0)
+
+
+def parse_reg(reg: Any) -> tuple[float, bool]:
+    """Weight of a penalty, and whether it is a share of the largest useful one, as ``"0.1max"`` is."""
+    if not isinstance(reg, str):
+        return check_positive("reg", reg, strict=False), False
+    found = SHARE.fullmatch(reg)
+    if found is None:
+        raise ParameterError(
+            f'reg must be a number >= 0 or a share of its largest useful value such as "0.1max", got {reg!r}.'
+        )
+    return float(found.group(1)), True

@@ -548,3 +548,12 @@ def test_warm_start_continues() -> None:
     assert model.fit(X).history_[0]["objective"] <= before
     with pytest.warns(ConvergenceWarning):
         model.fit(X)
+
+
+def test_grid_search_takes_shares_of_the_largest_reg() -> None:
+    from unseen.model_selection import GridSearch
+
+    grid = {"reg": ["0.5max", "0.05max"]}
+    model = BiasMC(4, alpha=0.9, random_state=0)
+    search = GridSearch(model, grid, cv=2).fit(positives())
+    assert search.best_params_["reg"] in grid["reg"]

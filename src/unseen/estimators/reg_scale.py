@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from unseen.exceptions import ParameterError
 from unseen.linalg.designs import Design
 from unseen.linalg.score_gradient import ScoreGradient
 from unseen.linalg.svt import spectral_norm
 from unseen.problem import Problem
+from unseen.regularisers import parse_reg
 from unseen.typing import FloatArray
-from unseen.validation import check_positive
 
 __all__ = ["lambda_max", "resolve_reg"]
-
-SHARE = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)\s*\*?\s*max\s*")
 
 
 def resolve_reg(reg: Any, largest: Callable[[], float]) -> float:
     """The number that ``reg`` stands for: itself, or a share of ``largest()`` as in ``"0.1max"``."""
-    if not isinstance(reg, str):
-        return check_positive("reg", reg, strict=False)
-    found = SHARE.fullmatch(reg)
-    if found is None:
-        raise ParameterError(
-            f'reg must be a number >= 0 or a share of its largest useful value such as "0.1max", got {reg!r}.'
-        )
-    return float(found.group(1)) * largest()
+    number, is_share = parse_reg(reg)
+    return number * largest() if is_share else number
 
 
 def lambda_max(problem: Problem, rng: np.random.Generator) -> float:

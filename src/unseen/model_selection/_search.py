@@ -28,6 +28,7 @@ from unseen.model_selection._evaluate import (
 from unseen.model_selection._results import ResultTable
 from unseen.model_selection._scoring import Scorer, Scoring, get_scorer
 from unseen.model_selection._splits import Split
+from unseen.regularisers import parse_reg
 from unseen.typing import FloatArray, IndexArray
 
 __all__ = ["GridSearch"]
@@ -309,7 +310,7 @@ def _chains(candidates: list[Candidate]) -> list[Chain]:
         rest = tuple(sorted((name, id(value)) for name, value in candidate.items() if name != "reg"))
         groups.setdefault((rest, "reg" in candidate), []).append(index)
     return [
-        sorted(group, key=lambda index: -float(candidates[index].get("reg", 0.0)))
+        sorted(group, key=lambda index: -parse_reg(candidates[index].get("reg", 0.0))[0])
         for group in groups.values()
     ]
 
