@@ -73,7 +73,7 @@ class MatrixFactorization(ComposedCompleter):
     >>> from unseen import MatrixFactorization
     >>> X = np.outer([1.0, 2.0, 3.0], [1.0, 2.0, 4.0])
     >>> X[2, 2] = np.nan
-    >>> model = MatrixFactorization(rank=1, reg=1e-6, random_state=0, max_iter=200).fit(X)
+    >>> model = MatrixFactorization(rank=1, reg=1e-4, random_state=1, max_iter=200).fit(X)
     >>> float(model.predict_entries([2], [2])[0].round(2))
     12.0
     """
@@ -174,13 +174,11 @@ class SoftImpute(PathMixin):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from unseen import SoftImpute
-    >>> X = np.outer([1.0, 2.0, 3.0], [1.0, 2.0, 4.0])
-    >>> X[2, 2] = np.nan
-    >>> model = SoftImpute(reg=0.01, max_iter=5000, tol=1e-12).fit(X)
-    >>> float(model.predict_entries([2], [2])[0].round(1))
-    11.9
+    >>> from unseen.datasets import make_low_rank
+    >>> data = make_low_rank(100, 60, rank=3, density=0.5, noise=0.0, random_state=0)
+    >>> SoftImpute(reg=1.0).fit(data.observations).rank_
+    3
     """
 
     def __init__(

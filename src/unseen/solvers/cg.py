@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from unseen.linalg.balance import balanced
 from unseen.linalg.blocked import inner
 from unseen.losses import Quadratic
 from unseen.problem import Problem
@@ -22,8 +23,8 @@ class AlternatingCG(Solver):
     """Solves for one factor (or full core) at a time by conjugate gradients.
 
     With the other arrays fixed the objective is a quadratic in each of them; the system is
-    never formed. Warm-started steps of conjugate gradients only go down, so the objective
-    never rises.
+    never formed. Warm-started steps of conjugate gradients only go down, and so does balancing
+    the factors between sweeps, so the objective never rises.
 
     Parameters
     ----------
@@ -64,6 +65,7 @@ class AlternatingCG(Solver):
         # Columns before rows, as in ALS.
         keys = sorted(problem.blocks(state), key=lambda key: (key.split(".")[0], key.endswith("row")))
         while True:
+            state = self._balanced(problem, state)
             steps = 0
             for key in keys:
                 rule = problem.block_penalty(problem.locate(key)[0])
@@ -71,6 +73,15 @@ class AlternatingCG(Solver):
                 state, taken = self._solve_block(problem, state, key, curvature, rule.ridge)
                 steps += taken
             yield Sweep(state, problem.value(state), {"cg_steps": steps})
+
+    def _balanced(self, problem: Problem, state: State) -> State:
+        """Factors of each term with the same product and the smallest penalty."""
+        out = dict(state)
+        for term in problem.terms:
+            row, col = term.key("row"), term.key("col")
+            if row in state and problem.block_penalty(term) != Separable():
+                out[row], out[col] = balanced(state[row], state[col], n_threads=problem.n_threads)
+        return out
 
     def _solve_block(
         self, problem: Problem, state: State, key: str, curvature: float | Array, ridge: float

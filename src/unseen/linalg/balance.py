@@ -1,0 +1,34 @@
+"""The factorisation of a product that a ridge on both factors likes best."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unseen.linalg.blocked import gram, matmul
+from unseen.typing import FloatArray
+
+__all__ = ["balanced"]
+
+
+def balanced(left: FloatArray, right: FloatArray, *, n_threads: int = 1) -> tuple[FloatArray, FloatArray]:
+    """Factors with the same product and the smallest ``||left||_F^2 + ||right||_F^2``.
+
+    With the singular value decomposition ``left @ right.T = U diag(s) V'`` these are
+    ``U diag(s)^(1/2)`` and ``V diag(s)^(1/2)``; the sum of their squared norms is twice the nuclear
+    norm. Alternating solvers shrink towards this point slowly; going there at once costs two
+    Gram matrices and two products, and never raises an objective with a ridge on both factors.
+    """
+    bases, roots = [], []
+    for factor in (left, right):
+        values, vectors = np.linalg.eigh(gram(factor, n_threads=n_threads))
+        kept = values > 1e-14 * max(float(values[-1]), np.finfo(float).tiny)
+        root = np.sqrt(np.where(kept, values, 0.0))
+        # factor = Q diag(root) vectors' with orthonormal Q = factor @ bases
+        bases.append(vectors * np.divide(1.0, root, out=np.zeros_like(root), where=kept))
+        roots.append(root[:, None] * vectors.T)
+    u, s, vt = np.linalg.svd(roots[0] @ roots[1].T)
+    strength = np.sqrt(s)
+    return (
+        matmul(left, (bases[0] @ (u * strength)).astype(left.dtype, copy=False), n_threads=n_threads),
+        matmul(right, (bases[1] @ (vt.T * strength)).astype(right.dtype, copy=False), n_threads=n_threads),
+    )
