@@ -19,7 +19,23 @@ CANDIDATES: tuple[type[Solver], ...] = (ALS, CCD, AlternatingCG, LowRankProx, Pr
 
 
 def choose_solver(problem: Problem) -> Solver:
-    """The first solver that does not refuse the problem."""
+    """The first solver that does not refuse the problem.
+
+    Parameters
+    ----------
+    problem : Problem
+        A composition bound to data.
+
+    Returns
+    -------
+    Solver
+        With its default settings.
+
+    Raises
+    ------
+    UnsupportedComposition
+        If all refuse; the message holds the reason of each.
+    """
     reasons = []
     for candidate in CANDIDATES:
         solver = candidate()
