@@ -34,7 +34,7 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks
 
 docs: $(DOCS_READY)
-	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+	$(BIN)/sphinx-build -E -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
 $(READY): pyproject.toml $(NATIVE)
