@@ -409,4 +409,5 @@ def topk(
         raise ParameterError(f"col_ids must have {len(right)} values, one a column; got {col_ids.shape}")
     n_threads = args.threads(n_threads, left.size * right.shape[0])
     ids, scores = _kernels.topk(left, right, k, exclude, col_ids, n_threads)
-    return ids, scores
+    # The module counts in "long long"; the same numbers under the name that NumPy prints.
+    return ids.view(np.int64), scores
