@@ -14,7 +14,7 @@ import pytest
 import unseen
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "guide").glob("*.md")])
+PAGES = sorted(page for part in (".", "guide", "papers") for page in (ROOT / "docs" / part).glob("*.md"))
 PUBLIC_MODULES = [
     "unseen",
     "unseen.baselines",

@@ -550,6 +550,7 @@ def test_warm_start_continues() -> None:
         model.fit(X)
 
 
+@pytest.mark.filterwarnings("ignore::unseen.exceptions.DataWarning")
 def test_grid_search_takes_shares_of_the_largest_reg() -> None:
     from unseen.model_selection import GridSearch
 

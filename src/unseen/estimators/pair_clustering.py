@@ -127,7 +127,7 @@ class PUClustering(PairClusterer):
         Restarts of k-means.
     max_iter : int, default=200
         Limit of sweeps.
-    tol : float, default=1e-5
+    tol : float, default=1e-4
         Stop when a sweep lowers the objective by less than this share.
     random_state : int or Generator, optional
         Seed of the starts.
@@ -176,7 +176,7 @@ class PUClustering(PairClusterer):
         rank: int | None = None,
         n_init: int = 10,
         max_iter: int = 200,
-        tol: float = 1e-5,
+        tol: float = 1e-4,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
