@@ -22,6 +22,7 @@ __all__ = ["Background", "Biased", "Logistic", "Loss", "Quadratic", "Shifted", "
 
 ScalarOrCells: TypeAlias = float | FloatArray
 """One number for all stored cells, or one for each."""
+CELLS_AT_A_TIME = 1 << 20
 
 
 class Background(BaseEstimator):  # type: ignore[misc]
@@ -72,8 +73,14 @@ class Quadratic(Loss):
 
     def value(self, scores: FloatArray, values: FloatArray) -> float:
         weight, target = self.stored(values)
-        residual = scores.astype(np.float64) - target
-        return 0.5 * float(np.sum(weight * residual * residual))
+        total = 0.0
+        # In parts: float64 copies of all cells would be twice the size of the data.
+        for start in range(0, scores.size, CELLS_AT_A_TIME):
+            part = slice(start, start + CELLS_AT_A_TIME)
+            w, t = (value if np.ndim(value) == 0 else np.asarray(value)[part] for value in (weight, target))
+            residual = scores[part].astype(np.float64) - t
+            total += float(np.sum(w * residual * residual))
+        return 0.5 * total
 
     def grad(self, scores: FloatArray, values: FloatArray) -> FloatArray:
         weight, target = self.stored(values)

@@ -20,7 +20,7 @@ from unseen import kernels
 from unseen.cores import Core, Full, LowRank
 from unseen.data import Observations
 from unseen.exceptions import InvalidDataError
-from unseen.linalg.blocked import matmul
+from unseen.linalg.blocked import inner, matmul
 from unseen.linalg.designs import Design, IdentityDesign
 from unseen.linalg.score_gradient import ScoreGradient, background_value
 from unseen.linalg.svt import nuclear_norm_of_product
@@ -137,13 +137,21 @@ class Problem:
 
     def _random_factor(self, design: Design, rank: int, rng: np.random.Generator) -> FloatArray:
         # Rows of both P and Q get length sqrt(size of the targets), so scores start at their scale.
-        factor = rng.standard_normal((design.shape[1], rank))
+        factor = self._normal(design.shape[1], rank, rng)
         scores = self.loss.grad(np.zeros_like(self.observations.values), self.observations.values)
         size = float(np.sqrt(np.mean(np.square(scores, dtype=np.float64)))) if scores.size else 1.0
         product = factor if isinstance(design, IdentityDesign) else design.dot(factor)
-        length = np.sqrt(np.mean(np.square(product)) * rank) if product.size else 1.0
-        factor *= np.sqrt(min(max(size, 1e-3), 1e3)) / max(length, 1e-12)
-        return factor.astype(self.observations.dtype, copy=False)
+        length = np.sqrt(inner(product, product) / product.size * rank) if product.size else 1.0
+        factor *= factor.dtype.type(np.sqrt(min(max(size, 1e-3), 1e3)) / max(length, 1e-12))
+        return factor
+
+    def _normal(self, n: int, rank: int, rng: np.random.Generator) -> FloatArray:
+        """Normal numbers, the same ones for float32 and float64, without a float64 copy of all."""
+        out: FloatArray = np.empty((n, rank), dtype=self.observations.dtype)
+        for start in range(0, n, 1 << 16):
+            part = out[start : start + (1 << 16)]
+            part[:] = rng.standard_normal(part.shape)
+        return out
 
     def feasible(self, state: State) -> State:
         """The state with every array brought inside its bounds."""

@@ -34,12 +34,13 @@ def background_value(
     if weight == 0.0:
         return 0.0
     total = inner(gram(left, n_threads=n_threads), gram(right, n_threads=n_threads))
-    off_target = scores.astype(np.float64)
+    squares = inner(scores, scores)
     if target != 0.0:
         sums = left.sum(axis=0, dtype=np.float64) @ right.sum(axis=0, dtype=np.float64)
         total += -2.0 * target * float(sums) + target * target * left.shape[0] * right.shape[0]
-        off_target -= target
-    return 0.5 * weight * (total - float(off_target @ off_target))
+        off_target = scores.astype(np.float64) - target
+        squares = float(off_target @ off_target)
+    return 0.5 * weight * (total - squares)
 
 
 @dataclass(frozen=True)
