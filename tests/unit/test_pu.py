@@ -558,3 +558,14 @@ def test_grid_search_takes_shares_of_the_largest_reg() -> None:
     model = BiasMC(4, alpha=0.9, random_state=0)
     search = GridSearch(model, grid, cv=2).fit(positives())
     assert search.best_params_["reg"] in grid["reg"]
+
+
+@pytest.mark.parametrize("name", ["als", "als-cg", "ccd", "prox", "auto", "relaxed", "none"])
+def test_same_bits_for_any_number_of_threads(name: str) -> None:
+    # Larger than one block of rows, so that threads really share the work.
+    X = sparse.random_array((20_000, 60), density=0.02, rng=np.random.default_rng(0), format="csr")
+    X.data[:] = 1.0
+    model = clone(FITTED[name]).set_params(max_iter=2, reg="0.3max")
+    one = model.set_params(n_jobs=1).fit(X).row_factors_.copy()
+    for n_jobs in (2, None):
+        np.testing.assert_array_equal(model.set_params(n_jobs=n_jobs).fit(X).row_factors_, one)
