@@ -74,13 +74,12 @@ def fit(
         "n_cells": cells.nnz,
         "n_iter": model.n_iter_,
         "converged": model.converged_,
-        "objective": model.history_[-1]["objective"],
+        "objective": model.history_[-1]["objective"] if model.history_ else None,
         "fit_time_s": seconds,
     }
-    line = (
-        f"{type(model).__name__} fitted in {seconds:.2f} s, {model.n_iter_} sweeps, "
-        f"objective {document['objective']:.6g}; saved to {model_path}"
-    )
+    # Models that are read off a graph have no sweeps and no objective.
+    sweeps = f", {model.n_iter_} sweeps, objective {document['objective']:.6g}" if model.history_ else ""
+    line = f"{type(model).__name__} fitted in {seconds:.2f} s{sweeps}; saved to {model_path}"
     out.result(document, lambda: print(line))
 
 
