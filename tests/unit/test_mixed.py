@@ -289,7 +289,7 @@ def test_path_equals_separate_fits(name: str) -> None:
     np.testing.assert_allclose(
         models[1].history_[-1]["objective"], alone.history_[-1]["objective"], rtol=1e-6
     )
-    assert models[1].n_iter_ <= alone.n_iter_ + 5
+    assert models[1].n_iter_ <= 1.5 * alone.n_iter_ + 5
 
 
 def test_continuation_reaches_the_same_optimum() -> None:

@@ -74,3 +74,17 @@ def test_norms(rng: np.random.Generator) -> None:
     a, b = rng.standard_normal((30, 4)), rng.standard_normal((20, 4))
     np.testing.assert_allclose(nuclear_norm_of_product(a, b), np.linalg.norm(a @ b.T, "nuc"), rtol=1e-12)
     assert nuclear_norm_of_product(a[:, :0], b[:, :0]) == 0.0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_cold_start_does_not_overlook_a_few_values_just_above_the_threshold(seed: int) -> None:
+    """From a random block all Ritz values lie below a threshold that the true ones pass."""
+    rng = np.random.default_rng(seed)
+    seen = rng.random((900, 800)) < 0.05
+    cells = Observations.from_dense(np.where(seen, rng.standard_normal(seen.shape), np.nan))
+    left, right = rng.standard_normal((900, 2)), rng.standard_normal((800, 2))
+    op = LowRankPlusSparse(cells, cells.values, left * 0.02, right)
+    s = np.linalg.svd(op.toarray(), compute_uv=False)
+    threshold = 0.5 * (s[1] + s[2])
+    found = thresholded_svd(op, threshold, rng=rng, dense=False)
+    np.testing.assert_allclose(found.s, s[:2], rtol=1e-6)

@@ -29,6 +29,8 @@ DENSE_SIDE = 500
 DENSE_CELLS = 4_000_000
 """... as long as the whole matrix has no more cells than this."""
 OVERSAMPLING = 8
+ROUGH = 0.03
+"""Relative residual up to which a value below the threshold is believed to be below it."""
 MAX_DEGREE = 8
 """Of the polynomial filter between two orthogonalisations."""
 
@@ -155,8 +157,13 @@ def _subspace_svd(
         u = basis @ wt.T
         image = operator.dot(v)
         wanted = min(int(np.sum(s > threshold)), limit)
-        residual = np.linalg.norm(image[:, :wanted] - u[:, :wanted] * s[:wanted], axis=0)
+        # One more than wanted: while it is rough, its true value may lie above the threshold.
+        judged = min(wanted + 1, s.size)
+        residual = np.linalg.norm(image[:, :judged] - u[:, :judged] * s[:judged], axis=0)
         open_ = residual > tol * float(s[0])
+        if judged > wanted:
+            reach = float(s[wanted]) + float(residual[wanted])
+            open_[wanted] = wanted < limit and reach > threshold and residual[wanted] > ROUGH * s[wanted]
         # The block must reach below the threshold, or triplets above it may have been missed.
         if wanted >= s.size and wanted < limit and width < widest:
             width = min(max(int(1.5 * width), width + OVERSAMPLING), widest)

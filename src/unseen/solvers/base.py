@@ -156,6 +156,10 @@ class Solver(BaseEstimator):  # type: ignore[misc]
     def sweeps(self, problem: Problem, state: State, rng: np.random.Generator) -> Iterator[Sweep]:
         """Yield the state after each sweep, for ever; never changes the given arrays."""
 
+    def prepare(self, problem: Problem, state: State, rng: np.random.Generator) -> State:
+        """A better point to start from, for solvers that know one."""
+        return state
+
     def objective(self, problem: Problem, state: State) -> float:
         """What the sweeps lower; more than ``problem.value`` where a solver adds a condition of its own."""
         return problem.value(state)
@@ -169,7 +173,7 @@ class Solver(BaseEstimator):  # type: ignore[misc]
         reason = self.refuses(problem)
         if reason is not None:
             raise UnsupportedComposition(f"{type(self).__name__} cannot solve this composition: {reason}")
-        state = problem.feasible(state)
+        state = self.prepare(problem, problem.feasible(state), rng)
         monitor.start(self.objective(problem, state))
         for sweep in self.sweeps(problem, state, rng):
             state = sweep.state

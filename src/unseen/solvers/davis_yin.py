@@ -53,15 +53,20 @@ class DavisYin(MixedSolver):
         super().__init__(max_iter, tol, reg_e, max_rank, svd_tol)
         self.init = init
 
+    @property
+    def start_steps(self) -> int:  # type: ignore[override]
+        """The paper's start has G = 0."""
+        return 0 if self.init == "paper" else MixedSolver.start_steps
+
     def objective(self, problem: Problem, state: State) -> float:
         coupling = self.coupling(problem, state)
-        return self._value(problem, coupling, self.point(problem, coupling, state, n_steps=0))
+        return self._value(problem, coupling, self.point(problem, state))
 
     def sweeps(self, problem: Problem, state: State, rng: np.random.Generator) -> Iterator[Sweep]:
         coupling = self.coupling(problem, state)
         values = problem.observations.values
         size = max(float(np.linalg.norm(values)), np.finfo(float).tiny)
-        point = self.point(problem, coupling, state, n_steps=0 if self.init == "paper" else 50)
+        point = self.point(problem, state)
         multiplier: FloatArray = problem.cell_scores(coupling.pair(point.core, values.dtype))
         if self.init == "paper":
             multiplier = rng.standard_normal(values.size).astype(values.dtype)
@@ -130,7 +135,7 @@ class DavisYin(MixedSolver):
         if "1.multiplier" not in state:
             return None
         coupling = self.coupling(problem, state)
-        point = self.polished(problem, coupling, self.point(problem, coupling, state, n_steps=0))
+        point = self.polished(problem, coupling, self.point(problem, state))
         values = problem.observations.values.astype(np.float64)
         pull = state["1.multiplier"].astype(np.float64) - values
         value = self._feasible_value(problem, coupling, point)

@@ -99,6 +99,8 @@ class MixedSolver(Solver):
     """
 
     factored_full = True
+    start_steps = 50
+    """Steps of the lasso that a fit starts from."""
 
     def __init__(
         self,
@@ -136,20 +138,22 @@ class MixedSolver(Solver):
         assert rule is not None
         return rule
 
-    def point(self, problem: Problem, coupling: Coupling, state: State, n_steps: int = 50) -> Point:
-        """Read a state; a fresh one starts at the lasso on the observed cells and E = A(G)."""
-        dtype = problem.observations.dtype
-        core = state["0.core"]
-        width = min(core.shape)
-        fresh = state["1.row"].shape[1] == 0
-        if fresh:
-            core = CoreDescent(problem, Squared()).descend(state, None, n_steps)["0.core"]
-            low_rank = triplets_of(*coupling.pair(core, dtype))
-        else:
-            rank = state["1.row"].shape[1] - width
-            low_rank = triplets_of(state["1.row"][:, :rank], state["1.col"][:, :rank])
+    def prepare(self, problem: Problem, state: State, rng: np.random.Generator) -> State:
+        """A fresh state starts at the lasso on the observed cells and E = A(G)."""
+        if state["1.row"].shape[1]:
+            return state
+        coupling = self.coupling(problem, state)
+        core = CoreDescent(problem, Squared()).descend(state, None, self.start_steps)["0.core"]
+        low_rank = triplets_of(*coupling.pair(core, problem.observations.dtype))
         cells = problem.cell_scores(balanced(low_rank))
-        return Point(core.astype(np.float64), low_rank, cells)
+        return self.state(problem, coupling, state, Point(core.astype(np.float64), low_rank, cells))
+
+    def point(self, problem: Problem, state: State) -> Point:
+        """Read a state."""
+        core = state["0.core"]
+        rank = state["1.row"].shape[1] - min(core.shape)
+        low_rank = triplets_of(state["1.row"][:, :rank], state["1.col"][:, :rank])
+        return Point(core.astype(np.float64), low_rank, problem.cell_scores(balanced(low_rank)))
 
     def core_steps(
         self, problem: Problem, coupling: Coupling, core: FloatArray, target: FloatArray, n_steps: int

@@ -57,7 +57,7 @@ class MixedADMM(DavisYin):
         cells, beta = problem.observations, self.beta
         stored = (cells.rows, cells.indices)
         row, col = (design.toarray().astype(np.float64) for design in (coupling.row, coupling.col))
-        core = self.point(problem, coupling, state).core
+        core = self.point(problem, state).core
         size = max(float(np.linalg.norm(cells.values)), np.finfo(float).tiny)
         copy = row @ core @ col.T
         copy[stored] = cells.values

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from unseen.linalg.blocked import inner
 from unseen.linalg.lowrank_sum import LowRankPlusSparse
 from unseen.linalg.svt import spectral_bounds, thresholded_svd
 from unseen.problem import Problem
@@ -35,11 +34,11 @@ class MixedSoft(MixedSolver):
 
     def objective(self, problem: Problem, state: State) -> float:
         coupling = self.coupling(problem, state)
-        return self._value(problem, coupling, self.point(problem, coupling, state, n_steps=0))
+        return self._value(problem, coupling, self.point(problem, state))
 
     def sweeps(self, problem: Problem, state: State, rng: np.random.Generator) -> Iterator[Sweep]:
         coupling = self.coupling(problem, state)
-        point = self.point(problem, coupling, state)
+        point = self.point(problem, state)
         value = self._value(problem, coupling, point)
         last, momentum = point, 1.0
         accuracy = SvdTolerance(self.svd_tol)
@@ -119,7 +118,7 @@ class MixedSoft(MixedSolver):
 
     def certificate(self, problem: Problem, state: State, rng: np.random.Generator) -> Certificate | None:
         coupling = self.coupling(problem, state)
-        point = self.polished(problem, coupling, self.point(problem, coupling, state, n_steps=0))
+        point = self.polished(problem, coupling, self.point(problem, state))
         rho, _ = self._weights(problem)
         pull = rho * (point.cells.astype(np.float64) - problem.observations.values)
         value = self._value(problem, coupling, point)
