@@ -31,7 +31,7 @@ Candidates = list[Any]
 def methods() -> dict[str, Candidates]:
     """Candidates of each method; the first block of names is the paper's own comparison."""
     soft = {"constraint": "soft", "rho": 100.0, "max_iter": 15, "tol": 0.0, "random_state": 0}
-    hard = {"constraint": "hard", "max_iter": 12, "random_state": 0}
+    hard = {"constraint": "hard", "max_iter": 20, "random_state": 0}
     out: dict[str, Candidates] = {
         "MixedLinear soft": [
             MixedLinear(100.0, 1000.0, center="none", **soft),
@@ -40,6 +40,7 @@ def methods() -> dict[str, Candidates]:
         ],
         "MixedLinear hard": [
             MixedLinear(100.0, 100.0, center="none", **hard),
+            MixedLinear(100.0, 30.0, center="biases", **hard),
             MixedLinear(100.0, 100.0, center="biases", **hard),
         ],
         "BiasModel": [BiasModel(reg) for reg in (3.0, 6.0)],
@@ -66,7 +67,7 @@ def select(candidates: Candidates, train: Observations, features: dict[str, Any]
         early = isinstance(model, MixedLinear) and model.constraint == "hard"
         used = {} if isinstance(model, BiasModel) else features
         if early:
-            model.set_params(validation_fraction=0.1, patience=2)
+            model.set_params(validation_fraction=0.1, patience=5)
             model.fit(train, **used)
             errors = [entry["validation"] for entry in model.history_]
             error, model = min(errors), clone(candidate).set_params(max_iter=int(np.argmin(errors)) + 1)
