@@ -14,7 +14,7 @@ FOLDER = Path(__file__).parent / "environments"
 REQUIREMENTS = {
     "implicit": ["implicit==0.7.3"],
     "irspack": ["irspack==0.5.2"],
-    "cmfrec": ["cmfrec==3.5.1.post14"],
+    "cmfrec": ["cmfrec==3.5.1.post14", "threadpoolctl"],
 }
 
 

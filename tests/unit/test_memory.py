@@ -1,0 +1,103 @@
+"""Nothing between sparse input and fitted model is as large as rows x columns."""
+
+from __future__ import annotations
+
+import tracemalloc
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from unseen import (
+    IMC,
+    BiasIMC,
+    BiasMC,
+    BiasModel,
+    Completion,
+    DirtyIMC,
+    Given,
+    Identity,
+    LowRank,
+    MatrixFactorization,
+    Maxide,
+    MixedLinear,
+    ShiftMC,
+    SoftImpute,
+    SparseBilinear,
+    Term,
+)
+
+N, M = 30_000, 20_000
+CELLS = 60_000
+DENSE_BYTES = 8 * N * M
+LIMIT = DENSE_BYTES // 20
+
+
+def peak_of(task: Callable[[], Any]) -> int:
+    tracemalloc.start()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            task()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def target(positive: bool) -> sparse.csr_array:
+    rng = np.random.default_rng(0)
+    rows, cols = rng.integers(0, N, CELLS), rng.integers(0, M, CELLS)
+    keep = np.unique(rows.astype(np.int64) * M + cols)
+    values = np.ones(len(keep)) if positive else rng.standard_normal(len(keep))
+    return sparse.csr_array((values, (keep // M, keep % M)), shape=(N, M))
+
+
+FREE = [
+    BiasModel(max_iter=2),
+    MatrixFactorization(4, max_iter=2, random_state=0),
+    MatrixFactorization(4, solver="ccd", center="biases", max_iter=2, random_state=0),
+    SoftImpute(8.0, max_rank=10, max_iter=2, random_state=0),
+    BiasMC(4, alpha=0.9, max_iter=2, random_state=0),
+    BiasMC(4, alpha=0.9, reg="0.5max", solver="prox", max_iter=2, random_state=0),
+    ShiftMC(4, rho=0.5, max_iter=2, random_state=0),
+]
+WITH_FEATURES = [
+    IMC(3, max_iter=2, random_state=0),
+    BiasIMC(3, alpha=0.9, max_iter=2, random_state=0),
+    Completion(
+        [Term(Given(), Given(), LowRank(2)), Term(Identity(), Identity(), LowRank(2))],
+        max_iter=2,
+        random_state=0,
+    ),
+    Maxide(1.0, max_iter=2),
+    SparseBilinear(1.0, max_iter=2),
+    DirtyIMC(1.0, 8.0, max_iter=2, random_state=0),
+    MixedLinear(1.0, 1e3, constraint="soft", max_rank=10, max_iter=2, random_state=0),
+]
+
+
+def name_of(model: Any) -> str:
+    return f"{type(model).__name__}-{getattr(model, 'solver', '')}"
+
+
+@pytest.mark.parametrize("model", FREE, ids=name_of)
+def test_fit_and_recommend_stay_sparse(model: Any) -> None:
+    X = target(positive=type(model).__name__ in ("BiasMC", "ShiftMC"))
+    peak = peak_of(lambda: model.fit(X).recommend([0, 1, 2], exclude=X))
+    assert peak < LIMIT, f"{peak / 2**20:.0f} MiB"
+
+
+@pytest.mark.parametrize("model", WITH_FEATURES, ids=name_of)
+def test_fit_with_features_stays_sparse(model: Any) -> None:
+    rng = np.random.default_rng(1)
+    X = target(positive=isinstance(model, BiasIMC))
+    A, B = rng.standard_normal((N, 5)), rng.standard_normal((M, 4))
+    peak = peak_of(lambda: model.fit(X, row_features=A, col_features=B))
+    assert peak < LIMIT, f"{peak / 2**20:.0f} MiB"
+
+
+def test_a_dense_copy_would_be_seen() -> None:
+    assert peak_of(lambda: np.zeros((N, M))) > LIMIT
