@@ -55,6 +55,7 @@ def test_every_method_of_the_table_fits(run, files, tmp_path):
     inputs = {
         "explicit": [files.ratings],
         "positive": [liked, "--set", "rho=0.3", "--set", "rank=3", "--max-iter", 3],
+        "links": [liked],
     }
     features = ["--row-features", files.row_features, "--col-features", files.col_features]
     for name, method in METHODS.items():

@@ -49,7 +49,18 @@ def evaluate(
     split: Annotated[SplitBy, typer.Option(help="Hold out single cells, or whole rows (cold start).")] = (
         SplitBy.ENTRIES
     ),
-    folds: Annotated[int, typer.Option(help="Parts of the cells; each is the test part once.")] = 5,
+    folds: Annotated[
+        int | None, typer.Option(help="Parts of the cells; each is the test part once [5].")
+    ] = None,
+    test_links: Annotated[
+        Path | None, typer.Option("--test", metavar="FILE", help="Links to be found (task links).")
+    ] = None,
+    test_fraction: Annotated[
+        float | None, typer.Option(help="Share of the links to hold out instead (task links) [0.5].")
+    ] = None,
+    list_length: Annotated[
+        int | None, typer.Option(min=1, help="Longest list of pairs (task links) [15 times the test links].")
+    ] = None,
     unknown: Annotated[Unknown, typer.Option(help="Test cells of ids that the model does not know.")] = (
         Unknown.ERROR
     ),
@@ -77,7 +88,11 @@ def evaluate(
     n_jobs: o.NJobs = None,
     settings: o.Settings = None,
 ) -> None:
-    """Score a saved MODEL on TEST cells, or a --method on DATA by cross-validation."""
+    """Score a saved MODEL on TEST cells, or a --method on DATA by cross-validation.
+
+    With the task links, all pairs of nodes are ranked in one list against held-out links.
+    """
+    from unseen.cli.link_scoring import score_link_method
     from unseen.cli.scoring import score_method, score_model
     from unseen.cli.sources import read_features
     from unseen.model_selection import get_scorer
@@ -86,6 +101,11 @@ def evaluate(
     names = [name.strip() for name in (metrics or "").split(",") if name.strip()]
     for name in names:
         get_scorer(name)
+    meaning = task_of(method, task)
+    if method is None or meaning != "links":
+        for option, given in (("--test", test_links), ("--test-fraction", test_fraction)):
+            if given is not None:
+                raise UsageError(f"{option} is for methods of the task links")
     if method is None:
         if test is None:
             raise UsageError("TEST is needed to score a model, or --method to cross-validate on DATA")
@@ -97,17 +117,47 @@ def evaluate(
             "sep": sep,
             "header": not no_header,
         }
-        score_model(out, source, test, names, columns=columns, exclude=exclude, unknown=unknown.value)
+        score_model(
+            out,
+            source,
+            test,
+            names,
+            columns=columns,
+            exclude=exclude,
+            unknown=unknown.value,
+            list_length=list_length,
+        )
         return
     if test is not None:
-        raise UsageError("--method cross-validates on one file; leave TEST out, or --method")
+        raise UsageError(
+            "--method works on one file; leave TEST out, or --method (for links there is --test)"
+        )
+    if meaning != "links" and list_length is not None:
+        raise UsageError("--list-length is for the task links")
     model = build(
         method, task, o.hyper_parameters(rank, reg, center, max_iter, seed, n_jobs, 0), settings or []
     )
-    file = o.cell_file(source, row, col, value, no_value, sep, no_header, edges, task=task_of(method))
+    file = o.cell_file(source, row, col, value, no_value, sep, no_header, edges, task=meaning)
+    if meaning == "links":
+        if names or folds is not None or split is not SplitBy.ENTRIES or row_features or col_features:
+            raise UsageError("--task links ranks pairs: no --metrics, --folds, --split or features with it")
+        if test_links is not None and test_fraction is not None:
+            raise UsageError("--test and --test-fraction exclude each other")
+        held_out = test_links or (0.5 if test_fraction is None else test_fraction)
+        score_link_method(
+            out, model, file, held_out, list_length=list_length, seed=seed, unknown=unknown.value
+        )
+        return
     cells = file.read()
     features, _ = read_features(file, cells, row_features, col_features, id_column, missing.value)
-    names = names or list(MEASURES[task_of(method)])
+    names = names or list(MEASURES[meaning])
     score_method(
-        out, model, cells, features, names, split.value, check_count("--folds", folds, minimum=2), seed
+        out,
+        model,
+        cells,
+        features,
+        names,
+        split.value,
+        check_count("--folds", 5 if folds is None else folds, minimum=2),
+        seed,
     )

@@ -52,7 +52,7 @@ def fit(
     hyper = o.hyper_parameters(rank, reg, center, max_iter, seed, n_jobs, out.progress)
     model = build(method, task, hyper, settings or [])
     refuse_to_overwrite(model_path)
-    file = o.cell_file(data, row, col, value, no_value, sep, no_header, edges, task=task_of(method))
+    file = o.cell_file(data, row, col, value, no_value, sep, no_header, edges, task=task_of(method, task))
     cells = file.read()
     features, names = read_features(file, cells, row_features, col_features, id_column, missing.value)
     out.note(f"{data}: {cells.shape[0]:,} rows, {cells.shape[1]:,} columns, {cells.nnz:,} cells")
@@ -61,7 +61,7 @@ def fit(
     seconds = time.perf_counter() - start
     if "verbose" in model.get_params():
         model.set_params(verbose=0)  # whoever loads the model did not ask for bars
-    remember(model, method, file, cells, names)
+    remember(model, method, task_of(method, task), file, cells, names)
     model.save(model_path)
     document = {
         "command": "fit",
@@ -84,7 +84,7 @@ def fit(
 
 
 def remember(
-    model: Any, method: str, file: CellFile, cells: Observations, names: dict[str, list[str]]
+    model: Any, method: str, task: str, file: CellFile, cells: Observations, names: dict[str, list[str]]
 ) -> None:
     """Leave in the model what the other commands need: names of columns, and a baseline for unknown ids."""
     from unseen import BiasModel
@@ -92,13 +92,14 @@ def remember(
     row, col, value = file.columns()
     model.source_ = {
         "method": method,
+        "task": task,
         "row": row,
         "col": col,
         "value": value,
         "row_feature_names": names.get("row"),
         "col_feature_names": names.get("col"),
     }
-    if task_of(method) == "explicit" and not isinstance(model, BiasModel):
+    if task == "explicit" and not isinstance(model, BiasModel):
         model.baseline_ = BiasModel().fit(cells)
 
 

@@ -14,20 +14,23 @@ __all__ = ["info"]
 def info(out: Output, model_path: o.ModelPath) -> None:
     """Say what a saved model is: method, settings, sizes, ids and how the fit went."""
     import unseen
+    from unseen.cli.sources import training_ids
 
     model = unseen.load(model_path)
     manifest = json.loads((model_path / "manifest.json").read_text(encoding="utf-8"))
     source = getattr(model, "source_", None) or {}
+    factors = getattr(model, "row_factors_", None)
     history = getattr(model, "history_", None) or [{}]
     document: dict[str, Any] = {
         "command": "info",
         "model": str(model_path),
         "estimator": type(model).__name__,
         "params": model.get_params(),
-        "n_rows": model.row_factors_.shape[0],
-        "n_cols": model.col_factors_.shape[0],
-        "n_factors": model.row_factors_.shape[1],
-        "dtype": str(model.row_factors_.dtype),
+        "task": source.get("task"),
+        "n_rows": len(training_ids(model, "row")),
+        "n_cols": len(training_ids(model, "col")),
+        "n_factors": None if factors is None else factors.shape[1],
+        "dtype": str(model.predict_entries([0], [0]).dtype),
         "row_column": source.get("row"),
         "col_column": source.get("col"),
         "value_column": source.get("value"),

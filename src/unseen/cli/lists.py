@@ -6,23 +6,45 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from unseen.cli.sources import Indices, find, like_training, onto_training, output_names
+import numpy as np
+
+from unseen.cli.sources import (
+    Indices,
+    find,
+    is_of_links,
+    like_training,
+    onto_training,
+    output_names,
+    training_ids,
+)
 from unseen.cli.tables import read_ids
 from unseen.data import Observations, Vocabulary
 from unseen.exceptions import DataWarning, UnknownIdError
 from unseen.typing import Array
 
-__all__ = ["exclusions", "for_arrow", "known_ids", "list_columns", "wanted_rows"]
+__all__ = ["exclusions", "for_arrow", "known_ids", "list_columns", "wanted_rows", "without_itself"]
 
 
 def exclusions(
     model: Any, path: Path, row: str | None, col: str | None, sep: str | None, header: bool
 ) -> Observations:
     """The cells of a file in the model's numbering; ids that the model does not know cannot come up."""
-    file = like_training(model, path, row=row, col=col, sep=sep, header=header)
+    links = is_of_links(model)
+    file = like_training(model, path, row=row, col=col, sep=sep, header=header, links=links)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # a pair that is listed twice is left out once
-        return onto_training(file.read(), model)[0]
+        return onto_training(file.read(), training_ids(model, "row"), training_ids(model, "col"))[0]
+
+
+def without_itself(model: Any, left_out: Observations | None) -> Observations | None:
+    """What is left out of lists, and for a graph each node of its own list."""
+    if not is_of_links(model):
+        return left_out
+    nodes = np.arange(len(training_ids(model, "row")))
+    rows, cols = nodes, nodes
+    if left_out is not None:
+        rows, cols = np.concatenate([nodes, left_out.rows]), np.concatenate([nodes, left_out.indices])
+    return Observations.from_triples(rows, cols, np.ones(len(rows)), (len(nodes), len(nodes)))
 
 
 def wanted_rows(vocabulary: Vocabulary, listed: str | None, file: Path | None) -> Indices:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import unseen
 from unseen.cli.errors import UsageError
 
 __all__ = ["MEASURES", "METHODS", "Method", "build", "task_of"]
@@ -21,17 +21,29 @@ class Method:
     Attributes
     ----------
     estimator : str
-        Name of the class in ``unseen``; loaded when it is used.
-    task : {"explicit", "positive"}
-        What cells mean to it: values that are known or missing, or positives among the unlabelled.
+        Name of the class; loaded when it is used.
+    task : {"explicit", "positive", "links"}
+        What cells mean to it: values that are known or missing, positives among the unlabelled, or
+        links of one graph.
+    other_tasks : tuple of str
+        What else cells can mean to it, when ``--task`` says so.
+    module : str
+        Where the class is.
     """
 
     estimator: str
     task: str
+    other_tasks: tuple[str, ...] = ()
+    module: str = "unseen"
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """All tasks that it is for, its own first."""
+        return (self.task, *self.other_tasks)
 
     def load(self) -> Any:
         """The class."""
-        return getattr(unseen, self.estimator)
+        return getattr(importlib.import_module(self.module), self.estimator)
 
 
 METHODS = {
@@ -43,14 +55,18 @@ METHODS = {
     "dirty-imc": Method("DirtyIMC", "explicit"),
     "mixed-linear": Method("MixedLinear", "explicit"),
     "sparse-bilinear": Method("SparseBilinear", "explicit"),
-    "bias-mc": Method("BiasMC", "positive"),
-    "shift-mc": Method("ShiftMC", "positive"),
+    "bias-mc": Method("BiasMC", "positive", ("links",)),
+    "shift-mc": Method("ShiftMC", "positive", ("links",)),
     "bias-imc": Method("BiasIMC", "positive"),
     "shift-imc": Method("ShiftIMC", "positive"),
+    "common-neighbors": Method("CommonNeighbors", "links", module="unseen.links"),
+    "katz": Method("Katz", "links", module="unseen.links"),
+    "svd-katz": Method("SVDKatz", "links", module="unseen.links"),
+    "svd-links": Method("TruncatedSVDLinks", "links", module="unseen.links"),
 }
 
 MEASURES = {"explicit": ("rmse", "mae"), "positive": ("precision@10", "recall@10")}
-"""What to measure when nothing else is asked for, by task."""
+"""What to measure when nothing else is asked for, by task; links are measured along one list of pairs."""
 
 HARMLESS = ("random_state", "n_jobs", "verbose")
 """Options that change nothing for a method that does not know them."""
@@ -64,7 +80,7 @@ def build(name: str, task: str | None, options: dict[str, Any], settings: Sequen
     name : str
         Key of `METHODS`.
     task : str or None
-        Refused unless it is the method's own.
+        Refused unless the method is for it.
     options : dict
         Hyper-parameters by the estimator's names; None stands for not given.
     settings : sequence of str
@@ -78,10 +94,12 @@ def build(name: str, task: str | None, options: dict[str, Any], settings: Sequen
     if name not in METHODS:
         raise UsageError(f"--method {name}: the methods are {', '.join(METHODS)}")
     method = METHODS[name]
-    if task is not None and task != method.task:
-        fitting = [other for other, entry in METHODS.items() if entry.task == task]
+    if task is not None and task not in method.tasks:
+        fitting = [other for other, entry in METHODS.items() if task in entry.tasks]
         known = f"for it there are {', '.join(fitting)}" if fitting else "no method is for it"
-        raise UsageError(f"--task {task}: {name} is a method for the task {method.task}; {known}")
+        raise UsageError(
+            f"--task {task}: {name} is a method for the task {' or '.join(method.tasks)}; {known}"
+        )
     cls = method.load()
     accepted = [key for key in inspect.signature(cls).parameters if key != "verbose"]
     given = {key: value for key, value in options.items() if value is not None}
@@ -103,8 +121,10 @@ def build(name: str, task: str | None, options: dict[str, Any], settings: Sequen
     return cls(**given)
 
 
-def task_of(method: str | None) -> str:
-    """The task of a method by its name; explicit for a model that came from elsewhere."""
+def task_of(method: str | None, asked: str | None = None) -> str:
+    """The task that is asked for, else that of a method; explicit for a model that came from elsewhere."""
+    if asked is not None:
+        return asked
     return METHODS[method].task if method in METHODS else "explicit"
 
 

@@ -78,7 +78,11 @@ MethodName = Annotated[str, typer.Option("--method", metavar="NAME", help=METHOD
 OptionalMethodName = Annotated[str | None, typer.Option("--method", metavar="NAME", help=METHOD_HELP)]
 Task = Annotated[
     str | None,
-    typer.Option("--task", metavar="NAME", help="Meaning of the cells; refused if the method has another."),
+    typer.Option(
+        "--task",
+        metavar="NAME",
+        help="Meaning of the cells: explicit, positive or links [that of the method].",
+    ),
 ]
 Rank = Annotated[int | None, typer.Option("--rank", help="Columns of the factors.")]
 Reg = Annotated[
@@ -115,12 +119,28 @@ def cell_file(
     *,
     task: str,
 ) -> CellFile:
-    """The file of cells that the options describe; positives need no values."""
+    """The file of cells that the options describe; positives need no values, links have none."""
     from unseen.cli.sources import CellFile
 
+    links = task == "links"
+    if links and value is not None:
+        raise UsageError(f"--value {value}: links have no values, each line is one")
+    if links and edges is Edges.DIRECTED:
+        raise UsageError("--edges directed: the task links is for graphs without directions")
     if no_value and value is not None:
         raise UsageError("--value and --no-value exclude each other")
-    return CellFile(path, row, col, value, not no_value, sep, not no_header, edges.value, task != "explicit")
+    return CellFile(
+        path,
+        row,
+        col,
+        value,
+        has_values=not (no_value or links),
+        sep=sep,
+        header=not no_header,
+        edges=edges.value,
+        values_optional=task != "explicit",
+        links=links,
+    )
 
 
 def hyper_parameters(

@@ -78,9 +78,10 @@ def predict_batch(
     """
     i, new_i = sides.row.locate(rows)
     j, new_j = sides.col.locate(cols)
-    predicted = np.full(len(i), np.nan, dtype=model.row_factors_.dtype)
     both = (i >= 0) & (j >= 0)
-    predicted[both] = model.predict_entries(i[both], j[both])
+    of_known = model.predict_entries(i[both], j[both])
+    predicted = np.full(len(i), np.nan, dtype=of_known.dtype)
+    predicted[both] = of_known
     for mask, left, right in (
         ((new_i >= 0) & (j >= 0), new_i, j),
         ((i >= 0) & (new_j >= 0), i, new_j),
@@ -102,14 +103,14 @@ def _predict_new(
     model: Any, sides: Sides, left: Indices, right: Indices, is_new: tuple[bool, bool]
 ) -> FloatArray:
     """Cells of new rows or columns, by blocks of bounded size."""
-    predicted = np.empty(len(left), dtype=model.row_factors_.dtype)
+    predicted = np.empty(len(left))
     if not is_new[0]:  # new columns of known rows: blocks of columns
-        for part, chosen, place in _chunks(right, model.row_factors_.shape[0]):
+        for part, chosen, place in _chunks(right, len(sides.row.known)):
             assert sides.col.features is not None
             predicted[part] = model.predict_new(col_features=sides.col.features[chosen])[left[part], place]
         return predicted
     assert sides.row.features is not None
-    width = model.col_factors_.shape[0] if not is_new[1] else len(np.unique(right))
+    width = len(sides.col.known) if not is_new[1] else len(np.unique(right))
     for part, chosen, place in _chunks(left, width):
         features = sides.row.features[chosen]
         if not is_new[1]:

@@ -41,7 +41,7 @@ def recommend(
 ) -> None:
     """List the columns with the highest predictions for each row, in the user's own ids."""
     import unseen
-    from unseen.cli.lists import exclusions, for_arrow, known_ids, list_columns, wanted_rows
+    from unseen.cli.lists import exclusions, for_arrow, known_ids, list_columns, wanted_rows, without_itself
     from unseen.cli.sinks import Records, TableWriter
     from unseen.cli.sources import training_ids
     from unseen.cli.tables import read_ids
@@ -57,6 +57,7 @@ def recommend(
     left_out = None
     if exclude is not None:
         left_out = exclusions(model, exclude, row, col, sep, not no_header)
+    left_out = without_itself(model, left_out)
     names = list_columns(model)
     sink = Records() if out.json and target is None else TableWriter(target)
     with sink as writer:

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 import unseen
+from unseen.cli.errors import UsageError
+from unseen.cli.link_scoring import refuse_common_links, score_links
 from unseen.cli.lists import exclusions
 from unseen.cli.methods import MEASURES, task_of
 from unseen.cli.output import Output
-from unseen.cli.sources import like_training, onto_training
+from unseen.cli.sources import is_of_links, like_training, training_ids, within_training
 from unseen.data import Observations
-from unseen.exceptions import InvalidDataError, UnknownIdError
+from unseen.exceptions import InvalidDataError
 from unseen.model_selection import KFoldEntries, Split, cross_validate, get_scorer
 
 __all__ = ["score_method", "score_model"]
@@ -29,6 +31,7 @@ def score_model(
     columns: dict[str, Any],
     exclude: Path | None,
     unknown: str,
+    list_length: int | None,
 ) -> None:
     """Score a saved model on a file of test cells.
 
@@ -39,34 +42,39 @@ def score_model(
     model_path, test_path : Path
         The model and the cells.
     names : list of str
-        Measures; none for those of the task.
+        Measures; none for those of the task, for links the list of all pairs.
     columns : dict
         How to read the cells, as `like_training` takes it.
     exclude : Path or None
-        Training cells, for the measures that rank.
+        Training cells, for the measures that rank; needed for links.
     unknown : {"error", "skip"}
         What to do about ids that the model does not know.
+    list_length : int or None
+        Longest list of pairs, for links.
     """
     model = unseen.load(model_path)
     source = getattr(model, "source_", None) or {}
     if columns["value"] is None and source.get("value", "") is None:  # fitted to pairs without values
         columns = {**columns, "has_values": False}
-    names = names or list(MEASURES[task_of(source.get("method"))])
-    file = like_training(model, test_path, **columns)
-    cells = file.read()
-    test, lost = onto_training(cells, model)
-    n_lost = cells.nnz - test.nnz
-    if n_lost and unknown == "error":
-        side, ids = next((side, ids) for side, ids in lost.items() if ids.size)
-        shown = ", ".join(map(repr, ids[:5].tolist())) + (", ..." if ids.size > 5 else "")
-        raise UnknownIdError(
-            f"{test_path}: {n_lost} of {cells.nnz} cells have ids that the model does not know, such as the "
-            f"{'row' if side == 'row' else 'column'} ids {shown}; --unknown skip leaves them out"
-        )
+    links = is_of_links(model)
+    as_list = links and not names
+    if as_list and exclude is None:
+        raise UsageError("--exclude is needed for a model of links: the file that it was fitted to")
+    if list_length is not None and not as_list:
+        raise UsageError("--list-length is for models of links, scored without --metrics")
+    cells = like_training(model, test_path, **columns, links=links).read()
+    ids = training_ids(model, "row"), training_ids(model, "col")
+    test, n_lost = within_training(cells, *ids, test_path, unknown, links=links)
     if exclude is None:
         train = test.select(np.zeros(test.nnz, dtype=bool))
     else:
         train = exclusions(model, exclude, columns["row"], columns["col"], columns["sep"], columns["header"])
+    if as_list:
+        about = {"model": str(model_path), "test": str(test_path), "n_skipped": n_lost}
+        refuse_common_links(train, test, ids[0], test_path)
+        score_links(out, model, train, test, list_length, about)
+        return
+    names = names or list(MEASURES[task_of(source.get("method"))])
     parts = Split(train, test)
     scores = {name: get_scorer(name)(model, parts) for name in names}
     document = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -10,20 +11,23 @@ import numpy as np
 import numpy.typing as npt
 
 from unseen.cli.errors import UsageError
-from unseen.cli.tables import column_names, guess_separator, is_parquet, read_frame
+from unseen.cli.graphs import as_graph
+from unseen.cli.tables import column_names, guess_separator, is_parquet, is_table, read_frame
 from unseen.data import Observations, Vocabulary, align, read_edges, read_triples
-from unseen.exceptions import InvalidDataError, ParameterError, UnknownIdError
+from unseen.exceptions import DataWarning, InvalidDataError, ParameterError, UnknownIdError
 from unseen.typing import Array, Features
 
 __all__ = [
     "CellFile",
     "FeatureFile",
     "find",
+    "is_of_links",
     "like_training",
     "onto_training",
     "output_names",
     "read_features",
     "training_ids",
+    "within_training",
 ]
 
 Indices = npt.NDArray[np.int64]
@@ -50,6 +54,9 @@ class CellFile:
         Whether the file is a list of edges instead.
     values_optional : bool
         Whether a file with two columns counts each line as one without being told.
+    links : bool
+        Whether lines are links of one undirected graph. A file that is no table by its name is then
+        a list of edges.
     """
 
     path: Path
@@ -61,11 +68,26 @@ class CellFile:
     header: bool = True
     edges: Literal["no", "undirected", "directed"] = "no"
     values_optional: bool = False
+    links: bool = False
 
     def read(self) -> Observations:
         """Read all cells, with the ids as vocabularies."""
-        if self.edges != "no":
-            return read_edges(self.path, directed=self.edges == "directed", sep=self._edge_separator())
+        if self.is_edge_list:
+            cells = read_edges(self.path, directed=self.edges == "directed", sep=self._edge_separator())
+            return as_graph(cells, self.path) if self.links else cells
+        if not self.links:
+            return self._read_table()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)  # a link that is listed twice is one link
+            cells = self._read_table()
+        return as_graph(cells, self.path)
+
+    @property
+    def is_edge_list(self) -> bool:
+        """Whether lines are two node ids without a header, between comments."""
+        return self.edges != "no" or (self.links and not is_table(self.path))
+
+    def _read_table(self) -> Observations:
         sep = guess_separator(self.path, self.sep)
         row, col, value = self.columns()
         return read_triples(
@@ -79,7 +101,7 @@ class CellFile:
 
     def columns(self) -> tuple[str, str, str | None]:
         """Names of the columns with rows, columns and values; positions as text without a header."""
-        if self.edges != "no":
+        if self.is_edge_list:
             return "row", "col", None
         names = column_names(self.path, guess_separator(self.path, self.sep), self.header)
         row = self._resolve("--row", self.row, names, 0)
@@ -234,8 +256,11 @@ def like_training(
     has_values: bool = False,
     sep: str | None = None,
     header: bool = True,
+    links: bool = False,
 ) -> CellFile:
     """A file whose columns are named as in the training file, where it has such columns."""
+    if links and not is_table(path):
+        return CellFile(path, sep=sep, links=True)
     names = column_names(path, guess_separator(path, sep), header)
     source = getattr(model, "source_", None) or {}
     given = {"row": row, "col": col, "value": value}
@@ -250,7 +275,13 @@ def like_training(
         has_values=has_values,
         sep=sep,
         header=header,
+        links=links,
     )
+
+
+def is_of_links(model: Any) -> bool:
+    """Whether a model was fitted to the links of one graph, so that its rows and columns are the same."""
+    return (getattr(model, "source_", None) or {}).get("task") == "links"
 
 
 def output_names(row: str, col: str, *others: str) -> tuple[str, str]:
@@ -263,7 +294,9 @@ def training_ids(model: Any, side: Literal["row", "col"]) -> Vocabulary:
     """What a model calls its rows or columns; their numbers where it was fitted without ids."""
     vocabulary = getattr(model, f"{side}_ids_", None)
     if vocabulary is None:
-        return Vocabulary(np.arange(getattr(model, f"{side}_factors_").shape[0]))
+        # Models of links have as many rows as columns, and not all of them have factors.
+        is_row = side == "row" and hasattr(model, "row_factors_")
+        return Vocabulary(np.arange(model.row_factors_.shape[0] if is_row else model.n_features_in_))
     return vocabulary  # type: ignore[no-any-return]
 
 
@@ -291,25 +324,49 @@ def find(vocabulary: Vocabulary, ids: Any) -> Indices:
     return found[codes] if len(codes) else np.empty(0, dtype=np.int64)
 
 
-def onto_training(cells: Observations, model: Any) -> tuple[Observations, dict[str, Array]]:
-    """Cells in a model's numbering, and the ids that it does not know, by side."""
+def onto_training(
+    cells: Observations, row_ids: Vocabulary, col_ids: Vocabulary
+) -> tuple[Observations, dict[str, Array]]:
+    """Cells in the numbering of the training data, and the ids that are not there, by side."""
     import pyarrow as pa
 
     places, unknown = [], {}
-    for side, own in (("row", cells.row_ids), ("col", cells.col_ids)):
+    for side, own, known_ids in (("row", cells.row_ids, row_ids), ("col", cells.col_ids, col_ids)):
         assert own is not None
         ids = own.values
-        indices = find(
-            training_ids(model, side),  # type: ignore[arg-type]
-            pa.array(ids.astype(object) if ids.dtype.kind == "U" else ids),
-        )
+        indices = find(known_ids, pa.array(ids.astype(object) if ids.dtype.kind == "U" else ids))
         places.append(indices)
         unknown[side] = ids[indices < 0]
     rows, cols = places[0][cells.rows], places[1][cells.indices]
     known = (rows >= 0) & (cols >= 0)
-    shape = (model.row_factors_.shape[0], model.col_factors_.shape[0])
+    shape = (len(row_ids), len(col_ids))
     moved = Observations.from_triples(rows[known], cols[known], cells.values[known], shape)
     return moved, unknown
+
+
+def within_training(
+    cells: Observations,
+    row_ids: Vocabulary,
+    col_ids: Vocabulary,
+    path: Path,
+    unknown: str,
+    *,
+    links: bool = False,
+) -> tuple[Observations, int]:
+    """Test cells of known ids, and how many have others, which is an error unless they are skipped."""
+    test, lost = onto_training(cells, row_ids, col_ids)
+    n_cells, n_lost = cells.nnz, cells.nnz - test.nnz
+    if links:  # each is there in both directions
+        n_cells, n_lost = n_cells // 2, n_lost // 2
+    if n_lost and unknown == "error":
+        side, ids = next((side, ids) for side, ids in lost.items() if ids.size)
+        shown = ", ".join(map(repr, ids[:5].tolist())) + (", ..." if ids.size > 5 else "")
+        raise UnknownIdError(
+            f"{path}: {n_lost} of {n_cells} {'links' if links else 'cells'} have ids that the model does not "
+            f"know, such as the {'row' if side == 'row' else 'column'} ids {shown}; "
+            "--unknown skip leaves them out"
+        )
+    return test, n_lost
 
 
 def _numpy(column: Any) -> Array:

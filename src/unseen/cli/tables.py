@@ -10,7 +10,15 @@ from typing import Any
 from unseen.data.streaming import open_text
 from unseen.exceptions import InvalidDataError
 
-__all__ = ["column_names", "guess_separator", "is_parquet", "read_batches", "read_frame", "read_ids"]
+__all__ = [
+    "column_names",
+    "guess_separator",
+    "is_parquet",
+    "is_table",
+    "read_batches",
+    "read_frame",
+    "read_ids",
+]
 
 SEPARATORS = (",", "\t", ";", "|")
 BATCH_BYTES = 1 << 24
@@ -19,6 +27,11 @@ BATCH_BYTES = 1 << 24
 def is_parquet(path: Path) -> bool:
     """Whether the name says Parquet."""
     return path.suffix in (".parquet", ".pq")
+
+
+def is_table(path: Path) -> bool:
+    """Whether the name says that there are columns, with or without a header."""
+    return is_parquet(path) or bool({".csv", ".tsv"} & set(path.suffixes))
 
 
 def guess_separator(path: Path, given: str | None) -> str:
@@ -86,7 +99,7 @@ def read_ids(path: Path) -> Any:
     """Ids from the first column of a table (.csv, .tsv, .parquet), or one a line from any other file."""
     import pyarrow as pa
 
-    if is_parquet(path) or {".csv", ".tsv"} & set(path.suffixes):
+    if is_table(path):
         sep = guess_separator(path, None)
         batches = [batch[0] for batch in read_batches(path, column_names(path, sep)[:1], sep=sep)]
         ids = pa.concat_arrays(batches) if batches else pa.array([], pa.string())
