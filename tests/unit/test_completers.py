@@ -121,7 +121,7 @@ def test_same_bits_for_any_number_of_threads(model: Any, monkeypatch: pytest.Mon
         pytest.skip("runs on one thread")
     rng = np.random.default_rng(0)
     # Larger than one block of rows, so that threads really share the work.
-    X = sparse.random_array((20_000, 60), density=0.05, rng=rng, format="csr")
+    X = sparse.random_array((40_000, 60), density=0.03, rng=rng, format="csr")
     X.data = X.data + 1.0
     model.set_params(max_iter=2)
     one = model.set_params(n_jobs=1).fit(X)

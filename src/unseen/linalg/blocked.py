@@ -32,7 +32,8 @@ def _pool(n_threads: int) -> ThreadPoolExecutor:
 def in_blocks(task: Callable[[slice], T], n_rows: int, n_threads: int) -> Iterable[T]:
     """Run ``task`` on consecutive slices of the rows; results come in order."""
     slices = [slice(start, start + BLOCK_ROWS) for start in range(0, n_rows, BLOCK_ROWS)]
-    if n_threads <= 1 or len(slices) <= 1:
+    # Handing a block to another thread takes about as long as multiplying a few of them.
+    if n_threads <= 1 or len(slices) < 4:
         return map(task, slices)
     return _pool(n_threads).map(task, slices)
 
