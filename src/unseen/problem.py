@@ -117,6 +117,7 @@ class Problem:
         factors with no columns instead of a dense n x m matrix of zeros.
         """
         state: State = {}
+        size = self._target_size()
         for term in self.terms:
             for side, a_map in (("row", term.row_map), ("col", term.col_map)):
                 n_entities = self.observations.shape[0 if side == "row" else 1]
@@ -126,8 +127,8 @@ class Problem:
             dtype = self.observations.dtype
             if isinstance(term.core, LowRank):
                 rank = check_count("rank", term.core.rank)
-                state[term.key("row")] = self._random_factor(row, rank, rng)
-                state[term.key("col")] = self._random_factor(col, rank, rng)
+                state[term.key("row")] = self._random_factor(row, rank, size, rng)
+                state[term.key("col")] = self._random_factor(col, rank, size, rng)
             elif factored_full and term.free:
                 state[term.key("row")] = np.zeros((row.shape[1], 0), dtype=dtype)
                 state[term.key("col")] = np.zeros((col.shape[1], 0), dtype=dtype)
@@ -135,22 +136,25 @@ class Problem:
                 state[term.key("core")] = np.zeros((row.shape[1], col.shape[1]), dtype=dtype)
         return state
 
-    def _random_factor(self, design: Design, rank: int, rng: np.random.Generator) -> FloatArray:
+    def _target_size(self) -> float:
+        """Root mean square of the slope of the loss at zero scores: the scale of what is to be fitted."""
+        slopes = self.loss.grad(np.zeros_like(self.observations.values), self.observations.values)
+        return float(np.sqrt(inner(slopes, slopes) / slopes.size)) if slopes.size else 1.0
+
+    def _random_factor(self, design: Design, rank: int, size: float, rng: np.random.Generator) -> FloatArray:
         # Rows of both P and Q get length sqrt(size of the targets), so scores start at their scale.
         factor = self._normal(design.shape[1], rank, rng)
-        scores = self.loss.grad(np.zeros_like(self.observations.values), self.observations.values)
-        size = float(np.sqrt(np.mean(np.square(scores, dtype=np.float64)))) if scores.size else 1.0
         product = factor if isinstance(design, IdentityDesign) else design.dot(factor)
         length = np.sqrt(inner(product, product) / product.size * rank) if product.size else 1.0
         factor *= factor.dtype.type(np.sqrt(min(max(size, 1e-3), 1e3)) / max(length, 1e-12))
         return factor
 
     def _normal(self, n: int, rank: int, rng: np.random.Generator) -> FloatArray:
-        """Normal numbers, the same ones for float32 and float64, without a float64 copy of all."""
+        """Normal numbers, the same ones for float32 and float64."""
         out: FloatArray = np.empty((n, rank), dtype=self.observations.dtype)
         for start in range(0, n, 1 << 16):
             part = out[start : start + (1 << 16)]
-            part[:] = rng.standard_normal(part.shape)
+            part[:] = rng.standard_normal(part.shape, dtype=np.float32)
         return out
 
     def feasible(self, state: State) -> State:
@@ -217,10 +221,12 @@ class Problem:
         pair = self.stacked(state) if pair is None else pair
         return self.data_value_at(pair, self.cell_scores(pair)) + self.penalty(state)
 
-    def data_value_at(self, pair: Pair, scores: FloatArray) -> float:
-        """Objective without the penalties, for factors and cell scores that are at hand."""
+    def data_value_at(
+        self, pair: Pair, scores: FloatArray, grams: tuple[FloatArray, FloatArray] | None = None
+    ) -> float:
+        """Objective without the penalties, for factors, scores (and Gram matrices) that are at hand."""
         weight, target = self.loss.blank()
-        background = background_value(*pair, scores, weight, target, self.n_threads)
+        background = background_value(*pair, scores, weight, target, self.n_threads, grams)
         return self.loss.value(scores, self.observations.values) + background
 
     def data_value(self, state: State) -> float:

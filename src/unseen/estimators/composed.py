@@ -135,7 +135,6 @@ class ComposedCompleter(FactoredCompleter):
             tol=check_positive("tol", self.tol, strict=False),
         )
         self._tune(problem, solver, rng)
-        state = self._start(problem, solver, rng)
         monitor = Monitor(
             solver.max_iter,
             solver.tol,
@@ -144,7 +143,7 @@ class ComposedCompleter(FactoredCompleter):
             validate=None if held_out is None else _validator(problem, offsets, held_out),
             patience=check_count("patience", self.patience),
         )
-        state = solver.solve(problem, state, rng, monitor)
+        state = solver.solve(problem, self._start(problem, solver, rng), rng, monitor)
         self.terms_, self.loss_, self.offsets_, self.solver_ = terms, loss, offsets, solver
         self._keep(problem, state)
         self.history_, self.n_iter_ = monitor.history, len(monitor.history)

@@ -7,7 +7,7 @@ import numpy as np
 from unseen.linalg.blocked import gram, matmul
 from unseen.typing import FloatArray
 
-__all__ = ["balanced"]
+__all__ = ["balanced", "balancing"]
 
 
 def balanced(left: FloatArray, right: FloatArray, *, n_threads: int = 1) -> tuple[FloatArray, FloatArray]:
@@ -18,9 +18,22 @@ def balanced(left: FloatArray, right: FloatArray, *, n_threads: int = 1) -> tupl
     norm. Alternating solvers shrink towards this point slowly; going there at once costs two
     Gram matrices and two products, and never raises an objective with a ridge on both factors.
     """
+    turn_left, turn_right, _ = balancing(gram(left, n_threads=n_threads), gram(right, n_threads=n_threads))
+    return (
+        matmul(left, turn_left.astype(left.dtype, copy=False), n_threads=n_threads),
+        matmul(right, turn_right.astype(right.dtype, copy=False), n_threads=n_threads),
+    )
+
+
+def balancing(gram_left: FloatArray, gram_right: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """What to multiply two factors with to balance them, from their Gram matrices alone.
+
+    The third array is the diagonal of both Gram matrices afterwards, which are diagonal then:
+    the singular values of the product.
+    """
     bases, roots = [], []
-    for factor in (left, right):
-        values, vectors = np.linalg.eigh(gram(factor, n_threads=n_threads))
+    for square in (gram_left, gram_right):
+        values, vectors = np.linalg.eigh(square)
         kept = values > 1e-14 * max(float(values[-1]), np.finfo(float).tiny)
         root = np.sqrt(np.where(kept, values, 0.0))
         # factor = Q diag(root) vectors' with orthonormal Q = factor @ bases
@@ -28,7 +41,4 @@ def balanced(left: FloatArray, right: FloatArray, *, n_threads: int = 1) -> tupl
         roots.append(root[:, None] * vectors.T)
     u, s, vt = np.linalg.svd(roots[0] @ roots[1].T)
     strength = np.sqrt(s)
-    return (
-        matmul(left, (bases[0] @ (u * strength)).astype(left.dtype, copy=False), n_threads=n_threads),
-        matmul(right, (bases[1] @ (vt.T * strength)).astype(right.dtype, copy=False), n_threads=n_threads),
-    )
+    return bases[0] @ (u * strength), bases[1] @ (vt.T * strength), s

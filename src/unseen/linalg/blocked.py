@@ -16,7 +16,7 @@ import numpy as np
 
 from unseen.typing import Array, FloatArray
 
-__all__ = ["gram", "in_blocks", "inner", "matmul"]
+__all__ = ["gram", "in_blocks", "inner", "matmul", "multiply_in_place"]
 
 BLOCK_ROWS = 8192
 """Rows of a block: large enough for BLAS to run at speed, small enough to stay in cache."""
@@ -57,6 +57,16 @@ def matmul(tall: FloatArray, small: FloatArray, *, n_threads: int = 1) -> FloatA
     for _ in in_blocks(task, tall.shape[0], n_threads):
         pass
     return out
+
+
+def multiply_in_place(tall: FloatArray, small: FloatArray, *, n_threads: int = 1) -> None:
+    """``tall @ small`` with a square ``small``, written over ``tall`` without a second copy of it."""
+
+    def task(rows: slice) -> None:
+        tall[rows] = tall[rows] @ small
+
+    for _ in in_blocks(task, tall.shape[0], n_threads):
+        pass
 
 
 def inner(left: FloatArray, right: FloatArray) -> float:

@@ -28,12 +28,23 @@ __all__ = ["ScoreGradient", "background_value"]
 
 
 def background_value(
-    left: FloatArray, right: FloatArray, scores: FloatArray, weight: float, target: float, n_threads: int = 1
+    left: FloatArray,
+    right: FloatArray,
+    scores: FloatArray,
+    weight: float,
+    target: float,
+    n_threads: int = 1,
+    grams: tuple[FloatArray, FloatArray] | None = None,
 ) -> float:
-    """``weight/2 sum over blank cells of (s - target)^2`` for the factors of the scores."""
+    """``weight/2 sum over blank cells of (s - target)^2`` for the factors of the scores.
+
+    ``grams`` are the Gram matrices of the factors where they are at hand.
+    """
     if weight == 0.0:
         return 0.0
-    total = inner(gram(left, n_threads=n_threads), gram(right, n_threads=n_threads))
+    if grams is None:
+        grams = gram(left, n_threads=n_threads), gram(right, n_threads=n_threads)
+    total = inner(*grams)
     squares = inner(scores, scores)
     if target != 0.0:
         sums = left.sum(axis=0, dtype=np.float64) @ right.sum(axis=0, dtype=np.float64)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from unseen import kernels
-from unseen.linalg.balance import balanced
-from unseen.linalg.blocked import gram
+from unseen.linalg.balance import balancing
+from unseen.linalg.blocked import gram, multiply_in_place
 from unseen.losses import Quadratic
 from unseen.problem import Pair, Problem
 from unseen.solvers.base import Solver, Sweep, quadratic_loss
@@ -30,6 +30,7 @@ def solve_side(
     *,
     ridge: float,
     blank: tuple[float, float],
+    other_gram: FloatArray | None = None,
     extra_offset: FloatArray | None = None,
     method: Literal["cholesky", "cg"] = "cholesky",
     cg_steps: int = 3,
@@ -38,11 +39,14 @@ def solve_side(
     """Row factors that minimise the objective with the other side fixed.
 
     Each row solves ``(w0 Q'Q + ridge I + sum c q q') p = w0 t0 Q'1 + sum d q``: the background
-    over all columns through one Gram matrix, the stored cells on top.
+    over all columns through one Gram matrix (``other_gram`` if it is at hand), the stored cells on top.
     """
     weight, target = blank
     k = other.shape[1]
-    base = np.zeros((k, k)) if weight == 0.0 else weight * gram(other, n_threads=n_threads)
+    if weight == 0.0:
+        base: FloatArray = np.zeros((k, k))
+    else:
+        base = weight * (gram(other, n_threads=n_threads) if other_gram is None else other_gram)
     base[np.diag_indices(k)] += ridge
     offset: FloatArray | None = extra_offset
     if weight * target != 0.0:
@@ -110,28 +114,45 @@ class ALS(Solver):
             value if np.ndim(value) == 0 else np.asarray(value)[csc.order] for value in (curvature, linear)
         )
         ridge = problem.terms[0].reg.factored().ridge
+        blank, n_threads = problem.loss.blank(), problem.n_threads
+        options: dict[str, Any] = {
+            "ridge": ridge,
+            "blank": blank,
+            "method": self.method,
+            "cg_steps": self.cg_steps,
+        }
         rows, cols = np.array(state["0.row"]), np.array(state["0.col"])
-        first = True
+        state = {key: value for key, value in state.items() if key not in ("0.row", "0.col")}
+        row_gram, col_gram = gram(rows, n_threads=n_threads), None
         while True:
-            if ridge and not first:
-                rows, cols = balanced(rows, cols, n_threads=problem.n_threads)
-            first = False
-            for indptr, indices, c, d, fixed, moved in (
-                (csc.indptr, csc.indices, curvature_csc, linear_csc, rows, cols),
-                (cells.indptr, cells.indices, curvature, linear, cols, rows),
-            ):
-                solve_side(
-                    indptr,
-                    indices,
-                    c,
-                    d,
-                    fixed,
-                    moved,
-                    ridge=ridge,
-                    blank=problem.loss.blank(),
-                    method=self.method,
-                    cg_steps=self.cg_steps,
-                    n_threads=problem.n_threads,
-                )
-            state = {**state, "0.row": rows, "0.col": cols}
-            yield Sweep(state, problem.value(state, Pair(rows, cols)), {})
+            if ridge and col_gram is not None:
+                turn_rows, turn_cols, strength = balancing(row_gram, col_gram)
+                multiply_in_place(rows, turn_rows.astype(rows.dtype), n_threads=n_threads)
+                multiply_in_place(cols, turn_cols.astype(cols.dtype), n_threads=n_threads)
+                row_gram = np.diag(strength)
+            solve_side(
+                csc.indptr,
+                csc.indices,
+                curvature_csc,
+                linear_csc,
+                rows,
+                cols,
+                other_gram=row_gram,
+                **options,
+            )
+            col_gram = gram(cols, n_threads=n_threads)
+            solve_side(
+                cells.indptr,
+                cells.indices,
+                curvature,
+                linear,
+                cols,
+                rows,
+                other_gram=col_gram,
+                **options,
+            )
+            row_gram = gram(rows, n_threads=n_threads)
+            pair = Pair(rows, cols)
+            data = problem.data_value_at(pair, problem.cell_scores(pair), (row_gram, col_gram))
+            penalty = 0.5 * ridge * float(np.trace(row_gram) + np.trace(col_gram))
+            yield Sweep({**state, "0.row": rows, "0.col": cols}, data + penalty, {})

@@ -175,7 +175,9 @@ class Solver(BaseEstimator):  # type: ignore[misc]
             raise UnsupportedComposition(f"{type(self).__name__} cannot solve this composition: {reason}")
         state = self.prepare(problem, problem.feasible(state), rng)
         monitor.start(self.objective(problem, state))
-        for sweep in self.sweeps(problem, state, rng):
+        sweeps = self.sweeps(problem, state, rng)
+        del state  # the start can be freed as soon as the solver has made a copy
+        for sweep in sweeps:
             state = sweep.state
             if monitor.record(sweep):
                 break
