@@ -38,7 +38,7 @@ def run_unseen():
         rank,
         alpha=alpha,
         reg=lam,
-        cg_steps=3 if variant == "cg" else None,
+        cg_steps={"cg": 3, "cg 2 steps": 2}.get(variant),
         max_iter=n_sweeps,
         tol=0.0,
         n_jobs=n_threads,

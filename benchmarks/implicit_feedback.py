@@ -16,6 +16,7 @@ from unseen.datasets import load_ca_hepph, make_power_law
 CHILD = Path(__file__).parent / "_implicit_child.py"
 SYSTEMS = [
     ("unseen", "cg"),
+    ("unseen", "cg 2 steps"),
     ("unseen", "cholesky"),
     ("implicit", "cg"),
     ("implicit", "cholesky"),

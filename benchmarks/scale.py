@@ -87,7 +87,7 @@ def run(**arguments: Any) -> dict[str, Any]:
 
 
 def main() -> None:
-    results = {solver: run(**FULL, solver=solver) for solver in ("ccd", "als")}
+    results = {"als": run(**FULL, solver="als")}
     print(json.dumps(results, indent=1))
     print(store("scale", results))
 
