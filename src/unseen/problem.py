@@ -150,11 +150,11 @@ class Problem:
         return factor
 
     def _normal(self, n: int, rank: int, rng: np.random.Generator) -> FloatArray:
-        """Normal numbers, the same ones for float32 and float64."""
+        """Normal numbers, the same ones for float32 and float64, without a float64 copy of all."""
         out: FloatArray = np.empty((n, rank), dtype=self.observations.dtype)
         for start in range(0, n, 1 << 16):
             part = out[start : start + (1 << 16)]
-            part[:] = rng.standard_normal(part.shape, dtype=np.float32)
+            part[:] = rng.standard_normal(part.shape)
         return out
 
     def feasible(self, state: State) -> State:
