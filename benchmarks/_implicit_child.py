@@ -5,7 +5,6 @@ in their own units. Seconds count whole fits as a user would call them, set-up i
 """
 
 import json
-import resource
 import sys
 import time
 import warnings
@@ -26,7 +25,9 @@ curve = []  # seconds after each sweep, set-up included
 
 
 def memory_mib():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    # Not getrusage: its peak survives the start of a new program and would be the parent's.
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / 1024
 
 
 def run_unseen():
