@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import unseen
+import unseen.kernels
 from unseen import (
     IMC,
     L1,
@@ -130,6 +131,20 @@ def test_same_bits_for_any_number_of_threads(model: Any, monkeypatch: pytest.Mon
         model.set_params(n_jobs=n_jobs).fit(X)
         np.testing.assert_array_equal(model.row_factors_, rows)
         np.testing.assert_array_equal(model.col_factors_, cols)
+
+
+@pytest.mark.parametrize(("solver", "kernel"), [("als", "als_solve"), ("ccd", "ccd_sweep")])
+def test_threads_reach_the_kernels(solver: str, kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    original, seen = getattr(unseen.kernels, kernel), []
+
+    def spy(*arguments: Any, **options: Any) -> Any:
+        seen.append(options["n_threads"])
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(f"unseen.kernels.{kernel}", spy)
+    MatrixFactorization(2, solver=solver, max_iter=1, n_jobs=2, random_state=0).fit(target())
+    assert seen
+    assert set(seen) == {2}
 
 
 def test_float32_in_float32_out(model: Any) -> None:

@@ -114,12 +114,13 @@ class ALS(Solver):
             value if np.ndim(value) == 0 else np.asarray(value)[csc.order] for value in (curvature, linear)
         )
         ridge = problem.terms[0].reg.factored().ridge
-        blank, n_threads = problem.loss.blank(), problem.n_threads
+        n_threads = problem.n_threads
         options: dict[str, Any] = {
             "ridge": ridge,
-            "blank": blank,
+            "blank": problem.loss.blank(),
             "method": self.method,
             "cg_steps": self.cg_steps,
+            "n_threads": n_threads,
         }
         rows, cols = np.array(state["0.row"]), np.array(state["0.col"])
         state = {key: value for key, value in state.items() if key not in ("0.row", "0.col")}
