@@ -1,17 +1,19 @@
-"""Other libraries, each in an environment of its own."""
+"""This library and others, each in an environment of its own with nothing but what it needs."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
-import sys
 import venv
 from pathlib import Path
 from typing import Any
 
+ROOT = Path(__file__).parent.parent
 FOLDER = Path(__file__).parent / "environments"
 REQUIREMENTS = {
+    "unseen": ["--editable", str(ROOT)],
     "implicit": ["implicit==0.7.3"],
     "irspack": ["irspack==0.5.2"],
     "cmfrec": ["cmfrec==3.5.1.post14", "threadpoolctl"],
@@ -20,15 +22,24 @@ REQUIREMENTS = {
 
 def python_of(name: str) -> str:
     """Interpreter of the environment that has the library, made at the first use."""
-    if name == "unseen":
-        return sys.executable
     folder = FOLDER / name
     python = folder / "bin" / "python"
-    if not (folder / ".ready").exists():
+    ready = folder / ".ready"
+    wanted = native_digest() if name == "unseen" else ""
+    if not ready.exists() or ready.read_text() != wanted:
         venv.create(folder, with_pip=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *REQUIREMENTS[name]], check=True)
-        (folder / ".ready").touch()
+        settings = [f"--config-settings=build-dir={folder / 'build'}"] if name == "unseen" else []
+        subprocess.run(
+            [python, "-m", "pip", "install", "--quiet", *settings, *REQUIREMENTS[name]], check=True
+        )
+        ready.write_text(wanted)
     return str(python)
+
+
+def native_digest() -> str:
+    """Changes with whatever an editable install of this library is built from."""
+    files = [ROOT / "pyproject.toml", ROOT / "CMakeLists.txt", *sorted((ROOT / "cpp").rglob("*.*pp"))]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def run_child(name: str, script: Path, request: dict[str, Any], *, n_threads: int) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from typing import IO, Any, cast
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from sklearn.datasets import load_svmlight_file
 
 from unseen.data.streaming import GrowingArray, PathLike, open_text, unreadable
 from unseen.exceptions import DataWarning, InvalidDataError
@@ -243,6 +242,8 @@ def read_svmlight(
     >>> X.shape, y.tolist()
     ((2, 3), [1.0, 0.0])
     """
+    from sklearn.datasets import load_svmlight_file  # many modules that other readers do without
+
     try:
         X, y = load_svmlight_file(
             os.fspath(path), n_features=n_features, zero_based=zero_based, multilabel=multilabel

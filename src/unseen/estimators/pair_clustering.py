@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.cluster import KMeans
 from sklearn.utils.validation import check_is_fitted
 
 from unseen import io
@@ -207,6 +206,8 @@ class PUClustering(PairClusterer):
         self.n_iter_ = self.completer_.n_iter_
         left, right = self.completer_.row_factors_, self.completer_.col_factors_
         self.embedding_ = spectral_embedding(left, right, n_clusters)
+        from sklearn.cluster import KMeans  # 20 MiB of modules that the other models do without
+
         kmeans = KMeans(
             n_clusters, n_init=check_count("n_init", self.n_init), random_state=int(rng.integers(2**31))
         )
