@@ -5,21 +5,13 @@ python -m benchmarks links_tables
 
 from __future__ import annotations
 
-import json
-import re
-from pathlib import Path
 from statistics import mean, pstdev
 from typing import Any
 
-ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "papers" / "pu_links.md"
-STORED = Path(__file__).parent / "stored"
+from benchmarks._tables import stored, table, three, write_page
+
+PAGE = "papers/pu_links.md"
 BLEND = "BiasMC + shared / degree"
-
-
-def table(head: list[str], rows: list[list[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def by_method(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
@@ -27,10 +19,6 @@ def by_method(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     for row in rows:
         out.setdefault(row["method"], []).append(row)
     return out
-
-
-def three(value: float) -> str:
-    return f"{value:.3f}".removeprefix("0")
 
 
 def spread(values: list[float]) -> str:
@@ -88,22 +76,17 @@ def subset_table(rows: list[dict[str, Any]]) -> str:
     return table(["method", "FNR, k = test links", "FNR, k = 3 times", "precision, first 100"], lines)
 
 
-def filled(page: str) -> str:
-    """The page with every marked table replaced by the stored results."""
-    graphs = json.loads((STORED / "links.json").read_text(encoding="utf-8"))["graphs"]
-    subset = json.loads((STORED / "links_subset.json").read_text(encoding="utf-8"))["rows"]
-    tables = {name: graph_table(graph) for name, graph in graphs.items()}
-    tables |= {"precision": precision_table(graphs), "subset": subset_table(subset)}
-    for name, text in tables.items():
-        marked = re.compile(rf"(<!-- table: {name} -->\n).*?(<!-- end -->)", flags=re.DOTALL)
-        page, count = marked.subn(lambda found, text=text: f"{found[1]}{text}\n{found[2]}", page)
-        assert count == 1, f"{PAGE.name} must have one place for the table {name!r}"
-    return page
+def tables() -> dict[str, str]:
+    """Each table of the page."""
+    graphs = stored("links")["graphs"]
+    return {name: graph_table(graph) for name, graph in graphs.items()} | {
+        "precision": precision_table(graphs),
+        "subset": subset_table(stored("links_subset")["rows"]),
+    }
 
 
 def main() -> None:
-    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-    print(f"wrote the tables of {PAGE.relative_to(ROOT)}")
+    write_page(PAGE, tables())
 
 
 if __name__ == "__main__":

@@ -5,23 +5,13 @@ python -m benchmarks pu_tables
 
 from __future__ import annotations
 
-import json
-import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from statistics import mean
 from typing import Any
 
-ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "papers" / "pu.md"
-STORED = Path(__file__).parent / "stored"
+from benchmarks._tables import stored, table, three, write_page
 
-
-def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A Markdown table."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+PAGE = "papers/pu.md"
 
 
 def grouped(runs: list[dict[str, Any]], *keys: str) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
@@ -30,11 +20,6 @@ def grouped(runs: list[dict[str, Any]], *keys: str) -> dict[tuple[Any, ...], lis
     for run in runs:
         out[tuple(run[key] for key in keys)].append(run)
     return out
-
-
-def three(value: float) -> str:
-    """Three digits after the point, the zero before it left out."""
-    return f"{value:.3f}".removeprefix("0")
 
 
 def alpha_table(results: dict[str, Any]) -> str:
@@ -91,27 +76,19 @@ def clustering_table(results: dict[str, Any]) -> str:
     return table(head, rows)
 
 
-TABLES: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
-    "alpha": ("pu_alpha", alpha_table),
-    "probabilities": ("pu_synthetic", probability_table),
-    "labels": ("pu_synthetic", label_table),
-    "clustering": ("pu_clustering", clustering_table),
-}
-
-
-def filled(page: str) -> str:
-    """The page with every marked table replaced by the stored results."""
-    for name, (stored, make) in TABLES.items():
-        text = make(json.loads((STORED / f"{stored}.json").read_text(encoding="utf-8")))
-        marked = re.compile(rf"(<!-- table: {name} -->\n).*?(<!-- end -->)", flags=re.DOTALL)
-        page, count = marked.subn(lambda found, text=text: f"{found[1]}{text}\n{found[2]}", page)
-        assert count == 1, f"{PAGE.name} must have one place for the table {name!r}"
-    return page
+def tables() -> dict[str, str]:
+    """Each table of the page."""
+    synthetic = stored("pu_synthetic")
+    return {
+        "alpha": alpha_table(stored("pu_alpha")),
+        "probabilities": probability_table(synthetic),
+        "labels": label_table(synthetic),
+        "clustering": clustering_table(stored("pu_clustering")),
+    }
 
 
 def main() -> None:
-    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-    print(f"wrote the tables of {PAGE.relative_to(ROOT)}")
+    write_page(PAGE, tables())
 
 
 if __name__ == "__main__":
