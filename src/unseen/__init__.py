@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     )
     from unseen.io import load
     from unseen.losses import Background, Biased, Logistic, Shifted, Squared
-    from unseen.maps import Fourier, Given, Identity, Nystrom, Whitened, WithOnes
+    from unseen.maps import Fourier, Given, Identity, Nystrom, Tanh, Whitened, WithOnes
     from unseen.regularisers import L1, Box, NonNegative, Nuclear, Ridge
     from unseen.terms import Term
 
@@ -84,6 +84,7 @@ _HOME = {
     "Given": "maps",
     "Identity": "maps",
     "Nystrom": "maps",
+    "Tanh": "maps",
     "Whitened": "maps",
     "WithOnes": "maps",
     "Box": "regularisers",
@@ -138,6 +139,7 @@ __all__ = [
     "SoftImpute",
     "SparseBilinear",
     "Squared",
+    "Tanh",
     "Term",
     "Vocabulary",
     "Whitened",

@@ -4,6 +4,7 @@ from unseen.maps.base import FeatureMap
 from unseen.maps.fourier import Fourier
 from unseen.maps.linear import Constant, Given, Identity, IdentityWithOnes, WithOnes
 from unseen.maps.nystrom import Nystrom
+from unseen.maps.tanh import Tanh
 from unseen.maps.whitened import Whitened
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "Identity",
     "IdentityWithOnes",
     "Nystrom",
+    "Tanh",
     "Whitened",
     "WithOnes",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -11,10 +12,12 @@ from sklearn.base import BaseEstimator
 from unseen.linalg.designs import Design
 from unseen.typing import Array, Features
 
-__all__ = ["FeatureMap", "MapParams"]
+__all__ = ["DesignPath", "FeatureMap", "MapParams", "moved"]
 
 MapParams: TypeAlias = dict[str, Array]
 """What a map draws or learns: projections, landmarks, column scales."""
+DesignPath: TypeAlias = Callable[[float], Design]
+"""Step length to the design at ``params + step * direction``."""
 
 
 class FeatureMap(BaseEstimator):  # type: ignore[misc]
@@ -54,10 +57,27 @@ class FeatureMap(BaseEstimator):  # type: ignore[misc]
         """Design matrix of (training or new) entities."""
 
     def pullback(
-        self, features: Features | None, params: MapParams, design: Design, grad: Array
+        self, features: Features | None, params: MapParams, design: Design, grad: Array, n_threads: int = 1
     ) -> MapParams:
-        """Gradient of the learned params, given the gradient with respect to the design."""
+        """Gradient of the learned params, given the gradient with respect to the design.
+
+        ``design`` is what :meth:`apply` made of the same ``params``, so that nothing need be
+        computed twice.
+        """
         return {}
+
+    def path(
+        self, features: Features, params: MapParams, direction: MapParams, n_threads: int = 1
+    ) -> DesignPath:
+        """Designs along a search direction of the learned params, for line searches.
+
+        Maps override it where a trial can be had for less than a new :meth:`apply`.
+        """
+
+        def at(step: float) -> Design:
+            return self.apply(features, features.shape[0], moved(params, direction, step), n_threads)
+
+        return at
 
     def origin(self, params: MapParams, width: int) -> Array:
         """Design row of an entity whose features are all at their origin (their mean, if centred)."""
@@ -73,3 +93,11 @@ class FeatureMap(BaseEstimator):  # type: ignore[misc]
     def feature_names(self, names: list[str] | None, width: int) -> list[str]:
         """Name the columns of the design, given the names of the features."""
         return list(names) if names is not None and len(names) == width else [f"x{i}" for i in range(width)]
+
+
+def moved(params: MapParams, direction: MapParams, step: float) -> MapParams:
+    """``params`` with those named in ``direction`` moved along it."""
+    out = dict(params)
+    for name, change in direction.items():
+        out[name] = params[name] + params[name].dtype.type(step) * change
+    return out

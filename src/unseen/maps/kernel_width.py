@@ -7,30 +7,64 @@ from typing import Any, cast
 import numpy as np
 from scipy import sparse
 
+from unseen.linalg.blocked import in_blocks
+from unseen.linalg.designs import as_design
 from unseen.typing import Features, FloatArray, IndexArray
 from unseen.validation import check_positive
 
-__all__ = ["dense_rows", "gaussian_block", "resolve_gamma", "squared_distances"]
+__all__ = [
+    "dense_rows",
+    "gaussian_block",
+    "gaussian_from_products",
+    "resolve_gamma",
+    "squared_distances",
+    "squared_norms",
+]
 
 
-def squared_distances(left: Features, right: FloatArray) -> FloatArray:
+def squared_norms(features: Features) -> FloatArray:
+    """Squared length of each row."""
+    norms: FloatArray
+    if sparse.issparse(features):
+        norms = np.asarray(cast(Any, features.multiply(features).sum(axis=1))).ravel()
+        return norms
+    norms = np.einsum("ij,ij->i", features, features)
+    return norms
+
+
+def squared_distances(left: Features, right: FloatArray, n_threads: int = 1) -> FloatArray:
     """Squared Euclidean distances between the rows of two matrices, never below zero."""
-    left_norms = (
-        np.asarray(left.multiply(left).sum(axis=1)).ravel()
-        if sparse.issparse(left)
-        else np.einsum("ij,ij->i", left, left)
-    )
-    right_norms = np.einsum("ij,ij->i", right, right)
-    cross: FloatArray = np.asarray(left @ right.T)
-    distances: FloatArray = left_norms[:, None] - 2.0 * cross + right_norms[None, :]
+    distances = as_design(left, n_threads).dot(np.ascontiguousarray(right.T))
+    distances *= distances.dtype.type(-2.0)
+    distances += squared_norms(left)[:, None]
+    distances += squared_norms(right)[None, :]
     return np.maximum(distances, 0.0, out=distances)
 
 
-def gaussian_block(left: Features, right: FloatArray, gamma: float) -> FloatArray:
+def gaussian_block(left: Features, right: FloatArray, gamma: float, n_threads: int = 1) -> FloatArray:
     """``exp(-gamma ||x - u||^2)`` for every row x of ``left`` and u of ``right``."""
-    block = squared_distances(left, right)
-    block *= block.dtype.type(-gamma)
-    return np.exp(block, out=block)
+    products = as_design(left, n_threads).dot(np.ascontiguousarray(right.T))
+    return gaussian_from_products(products, squared_norms(left), squared_norms(right), gamma, n_threads)
+
+
+def gaussian_from_products(
+    products: FloatArray, left_norms: FloatArray, right_norms: FloatArray, gamma: float, n_threads: int = 1
+) -> FloatArray:
+    """Gaussian similarities from inner products ``x'u`` and squared lengths; overwrites ``products``."""
+    kind = products.dtype.type
+
+    def task(rows: slice) -> None:
+        part = products[rows]
+        part *= kind(-2.0)
+        part += left_norms[rows, None]
+        part += right_norms[None, :]
+        np.maximum(part, 0.0, out=part)
+        part *= kind(-gamma)
+        np.exp(part, out=part)
+
+    for _ in in_blocks(task, products.shape[0], n_threads):
+        pass
+    return products
 
 
 def dense_rows(features: Features, picked: IndexArray) -> FloatArray:

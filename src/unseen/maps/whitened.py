@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from unseen.exceptions import TooLargeError
+from unseen.exceptions import ParameterError, TooLargeError
 from unseen.linalg.designs import DenseDesign, Design
 from unseen.maps.base import FeatureMap, MapParams
 from unseen.maps.linear import Given
@@ -29,7 +29,7 @@ class Whitened(FeatureMap):
     Parameters
     ----------
     base : FeatureMap, optional
-        Map to whiten; :class:`Given` by default.
+        Map to whiten; :class:`Given` by default. It stays fixed: a learned map is refused.
     """
 
     def __init__(self, base: FeatureMap | None = None) -> None:
@@ -39,6 +39,11 @@ class Whitened(FeatureMap):
         return Given() if self.base is None else self.base
 
     def init(self, features: Features | None, n_entities: int, rng: np.random.Generator) -> MapParams:
+        if self._base().learned:
+            raise ParameterError(
+                f"{type(self.base).__name__} is to be learned, and Whitened keeps its base fixed; "
+                "pass learnable=False (Nystrom whitens by itself)"
+            )
         params = self._base().init(features, n_entities, rng)
         design = self._base().apply(features, n_entities, params)
         if design.shape[0] * design.shape[1] > MAX_CELLS:
