@@ -28,6 +28,9 @@ if TYPE_CHECKING:
         model_selection as model_selection,
     )
     from unseen import (
+        multilabel as multilabel,
+    )
+    from unseen import (
         plotting as plotting,
     )
     from unseen.cores import Full, LowRank
@@ -51,6 +54,7 @@ if TYPE_CHECKING:
     from unseen.io import load
     from unseen.losses import Background, Biased, Logistic, Shifted, Squared
     from unseen.maps import Fourier, Given, Identity, Nystrom, Tanh, Whitened, WithOnes
+    from unseen.multilabel import RidgeOvA
     from unseen.regularisers import L1, Box, NonNegative, Nuclear, Ridge
     from unseen.terms import Term
 
@@ -87,6 +91,7 @@ _HOME = {
     "Tanh": "maps",
     "Whitened": "maps",
     "WithOnes": "maps",
+    "RidgeOvA": "multilabel",
     "Box": "regularisers",
     "L1": "regularisers",
     "NonNegative": "regularisers",
@@ -103,6 +108,7 @@ _MODULES = (
     "links",
     "metrics",
     "model_selection",
+    "multilabel",
     "plotting",
     "solvers",
 )
@@ -133,6 +139,7 @@ __all__ = [
     "Observations",
     "PUClustering",
     "Ridge",
+    "RidgeOvA",
     "ShiftIMC",
     "ShiftMC",
     "Shifted",
@@ -151,6 +158,7 @@ __all__ = [
     "load",
     "metrics",
     "model_selection",
+    "multilabel",
     "plotting",
 ]
 

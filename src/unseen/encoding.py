@@ -29,6 +29,7 @@ PUBLIC_MODULES = (
     "unseen.model_selection",
     "unseen.links",
     "unseen.baselines",
+    "unseen.multilabel",
 )
 """Where classes are looked up by name; the name stays valid when the code moves inside."""
 MAX_DEPTH = 60

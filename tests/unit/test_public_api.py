@@ -25,6 +25,7 @@ MODULES = [
     "unseen.links",
     "unseen.metrics",
     "unseen.model_selection",
+    "unseen.multilabel",
     "unseen.plotting",
     "unseen.solvers",
 ]

@@ -24,6 +24,7 @@ from unseen import (
     Maxide,
     MixedLinear,
     PUClustering,
+    RidgeOvA,
     ShiftIMC,
     ShiftMC,
     SoftImpute,
@@ -32,11 +33,20 @@ from unseen import (
 from unseen.baselines import LowDensityNMF, OneBitMC
 from unseen.links import BlendedLinks, CommonNeighbors, Katz, SVDKatz, TruncatedSVDLinks
 
+LABELS = {
+    "check_dtype_object": "features that are not numbers are an InvalidDataError, not a TypeError",
+    "check_estimators_nan_inf": "the refusal names row and column, in other words than are looked for",
+    "check_classifier_multioutput": "labels are given above a threshold of 0.5, as a sparse matrix",
+    "check_classifiers_multilabel_representation_invariance": "labels come as a sparse matrix",
+    "check_classifiers_multilabel_output_format_predict": "labels come as a sparse matrix",
+    "check_supervised_y_2d": "a matrix with one column is one label, not a column of classes",
+}
 EXPECTED_FAILURES: dict[str, dict[str, str]] = {
+    "RidgeOvA": LABELS,
     "PUClustering": {
         "check_dtype_object": "features that are not numbers are an InvalidDataError, not a TypeError",
         "check_estimators_nan_inf": "the refusal names row and column, in other words than are looked for",
-    }
+    },
 }
 
 
@@ -64,6 +74,7 @@ def reasons(estimator: Any) -> dict[str, str]:
         BiasIMC(2, alpha=0.9, weights=False),
         ShiftIMC(2, rho=0.5, weights=False),
         PUClustering(3),
+        RidgeOvA(),
         CommonNeighbors(),
         Katz(),
         SVDKatz(2),

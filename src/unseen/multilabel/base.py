@@ -1,0 +1,327 @@
+"""The door of multi-label classifiers: features in, ranked labels out."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from os import PathLike
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import _check_feature_names, check_is_fitted
+
+from unseen import io, kernels
+from unseen.exceptions import InvalidDataError, TooLargeError
+from unseen.linalg.blocked import matmul
+from unseen.metrics import precision_at_k
+from unseen.multilabel.selecting import best_of_dense, best_of_sparse
+from unseen.multilabel.targets import read_targets
+from unseen.parallel import one_blas_thread
+from unseen.typing import CSR, Array, Features, FloatArray, IndexArray
+from unseen.validation import check_count, check_features, check_n_jobs
+
+__all__ = ["FactoredClassifier", "MultiLabelClassifier"]
+
+BLOCK_CELLS = 1 << 22
+"""Scores, rows times labels, that exist at a time."""
+BLOCK_ROWS = 4096
+"""Rows that are scored at a time where no block of scores is made."""
+
+
+class MultiLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Base of the estimators that give labels to rows of features.
+
+    A subclass writes ``_fit(X, Y)``, which gets validated features and a 0/1 CSR matrix, and
+    ``_scores(X)``, which scores a block of rows: dense, or CSR where a label without a stored score
+    cannot be predicted. The rest is here. A one-dimensional target, one class for each row, is learned
+    as its indicator matrix; ``predict`` then answers with classes.
+
+    Attributes
+    ----------
+    n_labels_ : int
+        Number of labels (columns of ``Y``, or classes).
+    n_features_in_ : int
+        Number of features.
+    classes_ : ndarray
+        Class names for a one-dimensional target, else the label numbers.
+    multi_class_ : bool
+        Whether the target was one-dimensional.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unseen.multilabel import MultiLabelClassifier
+    >>> class MostFrequent(MultiLabelClassifier):
+    ...     def _fit(self, X, Y):
+    ...         self.shares_ = np.asarray(Y.mean(axis=0))
+    ...     def _scores(self, X):
+    ...         return np.tile(self.shares_, (X.shape[0], 1))
+    >>> MostFrequent().fit([[0.0], [1.0]], [[0, 1, 0], [0, 1, 1]]).predict_topk([[2.0]], k=2)
+    (array([[1, 2]]), array([[1. , 0.5]]))
+    """
+
+    n_labels_: int
+    n_features_in_: int
+    classes_: Array
+    multi_class_: bool
+    history_: list[dict[str, Any]]
+
+    max_dense_cells: ClassVar[int] = 100_000_000
+    """Scores that :meth:`decision_function` returns at most."""
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from rows whose labels are known.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix of shape (n, n_features)
+            Features; finite numbers.
+        y : sparse matrix or array of shape (n, n_labels), or n classes
+            Non-zero (one) where a row has a label. A one-dimensional array holds one class for
+            each row.
+
+        Returns
+        -------
+        self
+        """
+        features = self._read_features(X)
+        indicator, classes = read_targets(y, features.shape[0], features.dtype)
+        _check_feature_names(self, X, reset=True)
+        self.n_features_in_ = features.shape[1]
+        self.n_labels_ = indicator.shape[1]
+        self.multi_class_ = classes is not None
+        self.classes_ = np.arange(self.n_labels_) if classes is None else classes
+        with one_blas_thread():
+            self._fit(features, indicator)
+        return self
+
+    # -- hooks -----------------------------------------------------------------------
+
+    @abstractmethod
+    def _fit(self, X: Features, Y: CSR) -> None:
+        """Learn from validated input; ``Y`` is canonical CSR of ones in the dtype of ``X``."""
+
+    @abstractmethod
+    def _scores(self, X: Features) -> FloatArray | CSR:
+        """Scores of all labels for a block of validated rows."""
+
+    def _best(self, X: Features, k: int) -> tuple[IndexArray, FloatArray]:
+        """Best ``k`` labels of a block of validated rows; ties as :meth:`_tie_order` says."""
+        scores = self._scores(X)
+        if sparse.issparse(scores):
+            return best_of_sparse(sparse.csr_array(scores), k, self._tie_order())
+        return best_of_dense(np.asarray(scores), k, self._tie_order())
+
+    def _tie_order(self) -> IndexArray | None:
+        """Labels by decreasing preference among equal scores; None prefers lower numbers."""
+        return None
+
+    def _threshold(self) -> float:
+        """Score above which :meth:`predict` gives a label."""
+        return float(getattr(self, "threshold", 0.5))
+
+    def _block_rows(self) -> int:
+        """Rows that :meth:`_scores` and :meth:`_best` get at a time."""
+        return int(max(1, min(BLOCK_ROWS, BLOCK_CELLS // max(self.n_labels_, 1))))
+
+    # -- predictions -----------------------------------------------------------------
+
+    def decision_function(self, X: Any) -> Any:
+        """Scores of all labels.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix of shape (n, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n, n_labels), or csr_array
+            Scores; sparse for methods that score few labels of each row. With two classes, the
+            score of the second less that of the first, of shape (n,).
+        """
+        features = self._read_new(X)
+        cells = features.shape[0] * self.n_labels_
+        parts: list[Any] = []
+        for block in self._blocks(features):
+            with one_blas_thread():
+                scores = self._scores(block)
+            if not sparse.issparse(scores) and cells > self.max_dense_cells:
+                raise TooLargeError(
+                    f"decision_function would return {features.shape[0]} x {self.n_labels_} = {cells:,} "
+                    f"scores, more than max_dense_cells={self.max_dense_cells:,}; "
+                    "use predict_topk, which keeps the best labels only, or fewer rows"
+                )
+            parts.append(scores)
+        if sparse.issparse(parts[0]):
+            return sparse.csr_array(sparse.vstack(parts, format="csr"))
+        whole: FloatArray = np.concatenate(parts)
+        if self.multi_class_ and self.n_labels_ == 2:
+            return whole[:, 1] - whole[:, 0]
+        return whole
+
+    def predict_topk(self, X: Any, k: int = 5) -> tuple[IndexArray, FloatArray]:
+        """Labels with the highest scores, without a matrix of all scores.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix of shape (n, n_features)
+            Features.
+        k : int, default=5
+            Labels for each row.
+
+        Returns
+        -------
+        ids : ndarray of int64, shape (n, k)
+            Label numbers (columns of ``Y``, or places in ``classes_``) by decreasing score, ties by
+            smaller number; -1 where there are fewer than ``k`` labels.
+        scores : ndarray of shape (n, k)
+            Their scores; NaN where ``ids`` is -1.
+        """
+        features = self._read_new(X)
+        k = check_count("k", k)
+        with one_blas_thread():
+            parts = [self._best(block, k) for block in self._blocks(features)]
+        return np.concatenate([ids for ids, _ in parts]), np.concatenate([scores for _, scores in parts])
+
+    def predict(self, X: Any) -> Any:
+        """Labels of each row.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix of shape (n, n_features)
+            Features.
+
+        Returns
+        -------
+        csr_array of shape (n, n_labels), or ndarray of shape (n,)
+            Ones for the labels with a score above the threshold; for a model of classes the class
+            with the highest score.
+        """
+        if self._is_multi_class():
+            ids, _ = self.predict_topk(X, 1)
+            # A row that no class has a score for gets the first, like any other tie.
+            return self.classes_[np.maximum(ids[:, 0], 0)]
+        features, threshold = self._read_new(X), self._threshold()
+        parts = []
+        for block in self._blocks(features):
+            with one_blas_thread():
+                scores = self._scores(block)
+            above = scores > threshold if threshold >= 0 or not sparse.issparse(scores) else None
+            if above is None:  # an absent score of a sparse block is no score, not a zero
+                kept = sparse.csr_array(scores)
+                above = sparse.csr_array((kept.data > threshold, kept.indices, kept.indptr), shape=kept.shape)
+                above.eliminate_zeros()
+            parts.append(sparse.csr_array(above).astype(np.int64))
+        return sparse.csr_array(sparse.vstack(parts, format="csr"))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy for classes, precision of the best label (P@1) for labels.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix of shape (n, n_features)
+            Features.
+        y : sparse matrix or array of shape (n, n_labels), or n classes
+            True labels.
+        sample_weight : array of shape (n,), optional
+            Weights of the rows; for classes only.
+
+        Returns
+        -------
+        float
+            Between 0 and 1.
+        """
+        if self._is_multi_class():
+            return float(super().score(X, y, sample_weight))
+        ids, _ = self.predict_topk(X, 1)
+        return float(precision_at_k(y, ids, 1))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted model to a directory, replacing an older one only when complete.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Directory to write; see :func:`unseen.load`.
+        """
+        check_is_fitted(self)
+        io.save(self, path)
+
+    # -- helpers ---------------------------------------------------------------------
+
+    def _is_multi_class(self) -> bool:
+        check_is_fitted(self)
+        return self.multi_class_
+
+    def _n_threads(self) -> int:
+        return check_n_jobs(getattr(self, "n_jobs", None))
+
+    def _read_features(self, X: Any) -> Features:
+        features = check_features(X, None, "X")
+        for count, what in zip(features.shape, ("sample", "feature"), strict=True):
+            if count == 0:
+                raise InvalidDataError(
+                    f"X has 0 {what}(s) (shape={features.shape}) while a minimum of 1 is required."
+                )
+        return features
+
+    def _read_new(self, X: Any) -> Features:
+        check_is_fitted(self)
+        _check_feature_names(self, X, reset=False)
+        features = self._read_features(X)
+        if features.shape[1] != self.n_features_in_:
+            raise InvalidDataError(
+                f"X has {features.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input"
+            )
+        return features
+
+    def _blocks(self, X: Features) -> Iterator[Features]:
+        step = self._block_rows()
+        for start in range(0, X.shape[0], step):
+            yield X[start : start + step]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = True
+        tags.target_tags.multi_output = True
+        return tags
+
+
+class FactoredClassifier(MultiLabelClassifier):
+    """Base of the classifiers whose scores are products, ``_embed(x) @ label_factors_[j]``.
+
+    Attributes
+    ----------
+    label_factors_ : ndarray of shape (n_labels, width)
+        One row for each label.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unseen.multilabel import FactoredClassifier
+    >>> class Centroids(FactoredClassifier):
+    ...     def _fit(self, X, Y):
+    ...         self.label_factors_ = np.asarray(Y.T @ X)
+    ...     def _embed(self, X):
+    ...         return X
+    >>> Centroids().fit(np.eye(3), np.eye(3)).predict_topk([[0.0, 2.0, 1.0]], k=2)
+    (array([[1, 2]]), array([[2., 1.]]))
+    """
+
+    label_factors_: FloatArray
+
+    @abstractmethod
+    def _embed(self, X: Features) -> FloatArray:
+        """Left factors of a block of validated rows."""
+
+    def _scores(self, X: Features) -> FloatArray:
+        return matmul(self._embed(X), self.label_factors_.T, n_threads=self._n_threads())
+
+    def _best(self, X: Features, k: int) -> tuple[IndexArray, FloatArray]:
+        left = np.ascontiguousarray(self._embed(X), dtype=self.label_factors_.dtype)
+        return kernels.topk(left, self.label_factors_, k, n_threads=self._n_threads())
