@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from unseen.linalg.designs import as_design
 from unseen.linalg.centred_ridge import ridge
+from unseen.linalg.designs import as_design
 from unseen.multilabel.base import MultiLabelClassifier
 from unseen.typing import CSR, Features, FloatArray
 from unseen.validation import check_positive
