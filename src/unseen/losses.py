@@ -22,7 +22,8 @@ __all__ = ["Background", "Biased", "Logistic", "Loss", "Quadratic", "Shifted", "
 
 ScalarOrCells: TypeAlias = float | FloatArray
 """One number for all stored cells, or one for each."""
-CELLS_AT_A_TIME = 1 << 20
+CELLS_AT_A_TIME = 1 << 15
+"""Cells of a part: float64 copies of it stay in cache."""
 
 
 class Background(BaseEstimator):  # type: ignore[misc]

@@ -22,9 +22,10 @@ from unseen.data import Observations
 from unseen.exceptions import InvalidDataError
 from unseen.linalg.blocked import inner, matmul
 from unseen.linalg.designs import Design, IdentityDesign
+from unseen.linalg.draws import standard_normal
 from unseen.linalg.score_gradient import ScoreGradient, background_value
 from unseen.linalg.svt import nuclear_norm_of_product
-from unseen.losses import Loss
+from unseen.losses import CELLS_AT_A_TIME, Loss
 from unseen.maps import FeatureMap
 from unseen.regularisers import Nuclear, Regulariser, Separable
 from unseen.state import State, map_params
@@ -138,24 +139,21 @@ class Problem:
 
     def _target_size(self) -> float:
         """Root mean square of the slope of the loss at zero scores: the scale of what is to be fitted."""
-        slopes = self.loss.grad(np.zeros_like(self.observations.values), self.observations.values)
-        return float(np.sqrt(inner(slopes, slopes) / slopes.size)) if slopes.size else 1.0
+        values, total = self.observations.values, 0.0
+        for start in range(0, values.size, CELLS_AT_A_TIME):
+            part = values[start : start + CELLS_AT_A_TIME]
+            slopes = self.loss.grad(np.zeros_like(part), part)
+            total += inner(slopes, slopes)
+        return float(np.sqrt(total / values.size)) if values.size else 1.0
 
     def _random_factor(self, design: Design, rank: int, size: float, rng: np.random.Generator) -> FloatArray:
         # Rows of both P and Q get length sqrt(size of the targets), so scores start at their scale.
-        factor = self._normal(design.shape[1], rank, rng)
+        shape = (design.shape[1], rank)
+        factor = standard_normal(shape, self.observations.dtype, rng, n_threads=self.n_threads)
         product = factor if isinstance(design, IdentityDesign) else design.dot(factor)
         length = np.sqrt(inner(product, product) / product.size * rank) if product.size else 1.0
         factor *= factor.dtype.type(np.sqrt(min(max(size, 1e-3), 1e3)) / max(length, 1e-12))
         return factor
-
-    def _normal(self, n: int, rank: int, rng: np.random.Generator) -> FloatArray:
-        """Normal numbers, the same ones for float32 and float64, without a float64 copy of all."""
-        out: FloatArray = np.empty((n, rank), dtype=self.observations.dtype)
-        for start in range(0, n, 1 << 16):
-            part = out[start : start + (1 << 16)]
-            part[:] = rng.standard_normal(part.shape)
-        return out
 
     def feasible(self, state: State) -> State:
         """The state with every array brought inside its bounds."""

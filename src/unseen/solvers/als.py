@@ -86,6 +86,8 @@ class ALS(Solver):
         Steps of "cg".
     """
 
+    judges_start = False  # passes over the cells are what a sweep costs
+
     def __init__(
         self,
         max_iter: int = 50,

@@ -143,6 +143,8 @@ class Solver(BaseEstimator):  # type: ignore[misc]
 
     factored_full: ClassVar[bool] = False
     """Whether a full core between identity maps is kept as a product of factors."""
+    judges_start: ClassVar[bool] = True
+    """Whether the first sweep is compared with the start: a sweep that always gains need not be."""
 
     def __init__(self, max_iter: int = 50, tol: float = 1e-5) -> None:
         self.max_iter = max_iter
@@ -174,7 +176,8 @@ class Solver(BaseEstimator):  # type: ignore[misc]
         if reason is not None:
             raise UnsupportedComposition(f"{type(self).__name__} cannot solve this composition: {reason}")
         state = self.prepare(problem, problem.feasible(state), rng)
-        monitor.start(self.objective(problem, state))
+        if self.judges_start:
+            monitor.start(self.objective(problem, state))
         sweeps = self.sweeps(problem, state, rng)
         del state  # the start can be freed as soon as the solver has made a copy
         for sweep in sweeps:
