@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
 import unseen
-from unseen import IMC, BiasModel, MatrixFactorization, Observations, SoftImpute
+from unseen import IMC, BiasModel, MatrixFactorization, MixedLinear, Observations, SoftImpute
 from unseen.estimators import composed
 from unseen.model_selection import (
     GridSearch,
@@ -79,6 +79,28 @@ def test_soft_impute_path(planted):
     search = GridSearch(model, {"reg": regs}, cv=split, refit=False).fit(planted)
     cold = [cross_validate(clone(model).set_params(reg=r), planted, cv=split).mean("rmse") for r in regs]
     np.testing.assert_allclose(search.results_.column("score"), cold, rtol=0.02)
+
+
+def test_paths_follow_the_penalty_of_the_estimator(planted, monkeypatch):
+    split = split_entries(planted, random_state=0)
+    grid = {"reg_g": [1.0, 10.0], "reg_e": [20.0, "auto", 60.0]}
+    model = MixedLinear(constraint="soft", rho=10.0, max_iter=1000, tol=1e-9)
+    starts = []
+    fit = MixedLinear.fit
+
+    def logged(self, *args, **features):
+        starts.append((self.reg_g, self.reg_e, hasattr(self, "row_factors_")))
+        return fit(self, *args, **features)
+
+    monkeypatch.setattr(MixedLinear, "fit", logged)
+    search = GridSearch(model, grid, cv=split, refit=False).fit(planted)
+    path = [("auto", False), (60.0, True), (20.0, True)]
+    assert starts == [(reg_g, reg_e, warm) for reg_g in (1.0, 10.0) for reg_e, warm in path]
+    for row in search.results_:
+        cold = cross_validate(clone(model).set_params(**row["params"]), planted, cv=split)
+        np.testing.assert_allclose(row["score"], cold.mean("rmse"), rtol=1e-3)
+    scores = search.results_.column("score")  # the agreement is no accident: penalties matter
+    assert np.ptp(scores) > 0.01 * min(scores)
 
 
 def test_cold_rows_need_features():

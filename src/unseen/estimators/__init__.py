@@ -11,7 +11,8 @@ from unseen.estimators.mixed_linear import MixedLinear
 from unseen.estimators.pair_clustering import PairClusterer, PUClustering
 from unseen.estimators.pu import BiasMC, ShiftMC
 from unseen.estimators.pu_inductive import BiasIMC, ShiftIMC
-from unseen.estimators.side_information import DirtyIMC, Maxide, SparseBilinear
+from unseen.estimators.side_information import DirtyIMC, Maxide
+from unseen.estimators.sparse_bilinear import SparseBilinear
 
 __all__ = [
     "IMC",

@@ -12,7 +12,7 @@ from unseen.data import Observations
 from unseen.estimators.composed import Composition
 from unseen.estimators.explained import Explained
 from unseen.estimators.paths import PathMixin
-from unseen.estimators.side_information import bilinear_maps
+from unseen.estimators.side_maps import bilinear_maps
 from unseen.exceptions import ParameterError
 from unseen.linalg.blocked import gram, matmul
 from unseen.linalg.lowrank_sum import LowRankPlusSparse

@@ -51,9 +51,10 @@ class _Trial:
 class GridSearch(MetaEstimatorMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Choose parameters of a completer by their score on held-out cells, then refit on all cells.
 
-    Candidates that differ only in ``reg`` are fitted from the largest to the smallest, each
-    starting from the one before, when the estimator has a parameter ``warm_start``. The chosen model
-    is always refitted from scratch, so it can be reproduced without the search.
+    Candidates that differ only in ``reg`` (in the penalty that the estimator's ``path`` varies, as
+    ``reg_e`` of `MixedLinear`) are fitted from the largest to the smallest, each starting from the
+    one before, when the estimator has a parameter ``warm_start``. The chosen model is always
+    refitted from scratch, so it can be reproduced without the search.
 
     Parameters
     ----------
@@ -237,7 +238,8 @@ class GridSearch(MetaEstimatorMixin, TransformerMixin, BaseEstimator):  # type: 
     ) -> list[list[_Trial]]:
         """Trials of each candidate, split by split; splits are made one at a time."""
         warm = "warm_start" in self.estimator.get_params(deep=False)
-        chains = _chains(candidates) if warm else [[index] for index in range(len(candidates))]
+        penalty = _path_parameter(self.estimator)
+        chains = _chains(candidates, penalty) if warm else [[index] for index in range(len(candidates))]
         jobs = (
             delayed(_run_chain)(self.estimator, candidates, chain, split, self.scorer_, features)
             for split in iterate_splits(self.cv, observations)
@@ -302,17 +304,27 @@ def _configured(estimator: Any, params: Candidate) -> Any:
     return clone(estimator).set_params(**clone(params, safe=False))
 
 
-def _chains(candidates: list[Candidate]) -> list[Chain]:
-    """Group candidates that differ only in `reg`, largest first."""
+def _path_parameter(estimator: Any) -> str:
+    """Penalty along which one fit is a good start for the next."""
+    return getattr(estimator, "path_parameter", "reg")
+
+
+def _chains(candidates: list[Candidate], penalty: str) -> list[Chain]:
+    """Group candidates that differ only in a penalty, largest first."""
     groups: dict[tuple[Any, ...], Chain] = {}
     for index, candidate in enumerate(candidates):
         # A grid repeats the very same objects, so identity is enough and no value need be hashable.
-        rest = tuple(sorted((name, id(value)) for name, value in candidate.items() if name != "reg"))
-        groups.setdefault((rest, "reg" in candidate), []).append(index)
+        rest = tuple(sorted((name, id(value)) for name, value in candidate.items() if name != penalty))
+        groups.setdefault((rest, penalty in candidate), []).append(index)
     return [
-        sorted(group, key=lambda index: -parse_reg(candidates[index].get("reg", 0.0))[0])
+        sorted(group, key=lambda index: -_size(candidates[index].get(penalty, 0.0)))
         for group in groups.values()
     ]
+
+
+def _size(reg: Any) -> float:
+    """Place in a path; one whose size only the data tell begins it."""
+    return np.inf if reg == "auto" else parse_reg(reg)[0]
 
 
 def _run_chain(
@@ -334,7 +346,8 @@ def _run_chain(
                 if len(chain) > 1:
                     model.set_params(warm_start=True)
             else:
-                model.set_params(reg=candidates[index]["reg"])
+                penalty = _path_parameter(estimator)
+                model.set_params(**{penalty: candidates[index][penalty]})
             fit_time = fit_on(model, split.train, features)
             score = scorer(model, split)
             if not np.isfinite(score):
