@@ -1,10 +1,20 @@
 """MovieLens-100K by the protocol of the mixed linear model.
 
-Known ratings are removed at random (20 to 50 %, seeds 0..3). Settings are chosen on 10 % of the
-remaining ones, the model is refitted on all of them and the removed ones are looked at once. The
-same methods on the published folds, and on users and movies that are held out whole.
+Known ratings are removed at random (20 to 50 %, seeds 0..3), or are those of a published fold. The
+removed cells of a run are read once, after everything about the model is settled:
 
-    python -m benchmarks.mixed_movielens --part rates --out rates.json
+1.  Settings come from runs of their own (seed 100, 20 and 50 % removed). Of the cells that *remain*
+    there, 10 % are held out, the same ones for all methods. Every choice is made by the RMSE on
+    these: penalties, centring, the rank of IMC and the number of sweeps. The cells that seed 100
+    removes are never read.
+2.  Penalties of the low-rank parts are walked from large to small, as multiples of the spectral norm of
+    the centred cells. A walk ends after two values in vain.
+3.  Runs with 20 and 30 % removed and the folds take the settings found at 20 %, the others those found
+    at 50 %, as multiples of their own spectral norm, and are fitted to all their remaining cells.
+
+All runs share 100,000 ratings: a cell held out in step 1 may be a removed one of another run.
+
+    python -m benchmarks.mixed_movielens --part settings      # then rates and folds; resumes what is stored
 """
 
 from __future__ import annotations
@@ -13,73 +23,122 @@ import argparse
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
+from benchmarks._store import STORED, store
 from unseen import IMC, BiasModel, DirtyIMC, Maxide, MixedLinear, Observations
 from unseen.datasets import load_ml100k
 from unseen.exceptions import ConvergenceWarning
 
 PAPER = {0.2: 0.276, 0.3: 0.279, 0.4: 0.284, 0.5: 0.292}
-Candidates = list[Any]
+CENTERS = ("none", "mean", "biases")
+WALKS: dict[str, Sequence[float]] = {
+    "soft": (2.8, 2.0, 1.4, 1.0, 0.7, 0.5, 0.35, 0.25),
+    "hard": (2.8, 2.0, 1.4, 1.0, 0.7, 0.5, 0.35, 0.25),
+    "dirty": (0.35, 0.25, 0.18, 0.125, 0.09),
+    "maxide": (100.0, 10.0, 1.0, 0.1),
+    "imc": (100.0, 10.0, 1.0, 0.1),
+    "bias": (24.0, 12.0, 6.0, 3.0, 1.0),
+}
+SETTING_SEED, PATIENCE = 100, 4
+Setting = dict[str, Any]
 
 
-def methods() -> dict[str, Candidates]:
-    """Candidates of each method; the first block of names is the paper's own comparison."""
-    soft = {"constraint": "soft", "rho": 100.0, "max_iter": 15, "tol": 0.0, "random_state": 0}
-    hard = {"constraint": "hard", "max_iter": 20, "random_state": 0}
-    out: dict[str, Candidates] = {
-        "MixedLinear soft": [
-            MixedLinear(100.0, 1000.0, center="none", **soft),
-            MixedLinear(100.0, 1500.0, center="biases", **soft),
-            MixedLinear(100.0, 2000.0, center="biases", **soft),
-        ],
-        "MixedLinear hard": [
-            MixedLinear(100.0, 100.0, center="none", **hard),
-            MixedLinear(100.0, 30.0, center="biases", **hard),
-            MixedLinear(100.0, 100.0, center="biases", **hard),
-        ],
-        "BiasModel": [BiasModel(reg) for reg in (3.0, 6.0)],
+def methods() -> dict[str, Setting]:
+    """What is fixed of each method; the costly variants come last."""
+    out: dict[str, Setting] = {
+        "MixedLinear soft": {"family": "soft"},
+        "MixedLinear hard": {"family": "hard"},
+        "BiasModel": {"family": "bias"},
     }
     for intercept in (True, False):
-        for center in ("none", "mean", "biases"):
-            label = f"{'' if intercept else 'no '}intercept, center {center}"
-            common = {"intercept": intercept, "center": center, "random_state": 0}
-            out[f"Maxide, {label}"] = [Maxide(reg, max_iter=100, tol=1e-5, **common) for reg in (1.0, 10.0)]
-            out[f"IMC, {label}"] = [IMC(5, reg=reg, max_iter=20, tol=1e-4, **common) for reg in (10.0, 100.0)]
-            if center != "mean":
-                out[f"DirtyIMC, {label}"] = [
-                    DirtyIMC(1.0, reg, max_iter=15, tol=1e-4, **common) for reg in (12.0, 16.0)
-                ]
+        for name, family in (("Maxide", "maxide"), ("IMC", "imc"), ("DirtyIMC", "dirty")):
+            for center in CENTERS:
+                label = f"{name}, {'' if intercept else 'no '}intercept, center {center}"
+                out[label] = {"family": family, "center": center, "intercept": intercept}
     return out
 
 
-def select(candidates: Candidates, train: Observations, features: dict[str, Any], seed: int) -> Any:
-    """Choose on 10 % of the cells, then refit on all; an early stop is chosen the same way."""
-    fitting, held_out = split(train, 0.1, seed + 1000)
-    best: tuple[float, Any] | None = None
-    for candidate in candidates:
-        model = clone(candidate)
-        early = isinstance(model, MixedLinear) and model.constraint == "hard"
-        used = {} if isinstance(model, BiasModel) else features
-        if early:
-            model.set_params(validation_fraction=0.1, patience=5)
-            model.fit(train, **used)
-            errors = [entry["validation"] for entry in model.history_]
-            error, model = min(errors), clone(candidate).set_params(max_iter=int(np.argmin(errors)) + 1)
-        else:
-            model.fit(fitting, **used)
-            error = measure(model, held_out)["rmse"]
-            model = clone(candidate)
-        if best is None or error < best[0]:
-            best = (error, model)
-    assert best is not None
-    chosen = best[1]
-    return chosen.fit(train, **({} if isinstance(chosen, BiasModel) else features))
+class Run:
+    """Cells to learn from, with features, and the scales that penalties are given in."""
+
+    def __init__(self, train: Observations, data: Any) -> None:
+        self.train = train
+        self.features = {"row_features": data.row_features, "col_features": data.col_features}
+        self._scales: dict[str, tuple[float, float]] = {}
+
+    def scales(self, center: str) -> tuple[float, float]:
+        """Automatic penalties of the hard form: of G, and the spectral norm for E."""
+        if center not in self._scales:
+            probe = MixedLinear(center=center, max_iter=1, n_jobs=1).fit(self.train, **self.features)
+            self._scales[center] = float(probe.reg_g_), float(probe.reg_e_)
+        return self._scales[center]
+
+    def model(self, setting: Setting) -> Any:
+        family, value, sweeps = setting["family"], setting["value"], setting.get("sweeps")
+        if family == "bias":
+            return BiasModel(value)
+        common = {"center": setting["center"], "n_jobs": 1, "random_state": 0}
+        common |= {} if sweeps is None else {"max_iter": sweeps, "tol": 0.0}
+        if family in ("soft", "hard"):
+            reg_g, norm = self.scales(setting["center"])
+            common = {"max_iter": 40, "tol": 0.0, **common}
+            reg_e = value * norm * (11.0 if family == "soft" else 1.0)
+            return MixedLinear(reg_g, reg_e, constraint=family, **common)
+        common["intercept"] = setting["intercept"]
+        if family == "dirty":
+            norm = self.scales(setting["center"])[1]
+            return DirtyIMC(1.0, value * norm, **{"max_iter": 40, "tol": 1e-4, **common})
+        if family == "maxide":
+            return Maxide(value, **{"max_iter": 100, "tol": 1e-6, **common})
+        return IMC(setting["rank"], reg=value, **{"max_iter": 30, "tol": 1e-5, **common})
+
+    def fit(self, model: Any) -> Any:
+        return model.fit(self.train, **({} if isinstance(model, BiasModel) else self.features))
+
+    # -- choosing --------------------------------------------------------------------
+
+    def settle(self, setting: Setting) -> Setting:
+        """Complete a setting by what does best on held-out cells."""
+        walk = WALKS[setting["family"]]
+        if setting["family"] == "imc":
+            return min((self._walk({**setting, "rank": rank}, walk) for rank in (1, 5)), key=_error)
+        if setting["family"] in ("soft", "hard"):
+            middling = [self._try({**setting, "center": center, "value": 1.4}) for center in CENTERS]
+            setting = {**setting, "center": min(middling, key=_error)["center"]}
+            found = self._walk(setting, walk)
+            return {**found, "centers": {one["center"]: one["validation"] for one in middling}}
+        return self._walk(setting, walk)
+
+    def _walk(self, setting: Setting, values: Sequence[float]) -> Setting:
+        path: list[Setting] = []
+        for value in values:
+            path.append(self._try({**setting, "value": value}))
+            best = min(path, key=_error)
+            if path[-1] is not best and path[-2:][0] is not best:
+                break
+        return {**best, "tried": {entry["value"]: entry["validation"] for entry in path}}
+
+    def _try(self, setting: Setting) -> Setting:
+        if setting["family"] == "bias":
+            fitting, held_out = split(self.train, 0.1, SETTING_SEED)
+            return {
+                **setting,
+                "validation": measure(BiasModel(setting["value"]).fit(fitting), held_out)["rmse"],
+            }
+        model = self.model(setting).set_params(
+            validation_fraction=0.1, patience=PATIENCE, random_state=SETTING_SEED
+        )
+        errors = [entry["validation"] for entry in self.fit(model).history_]
+        return {**setting, "validation": min(errors), "sweeps": int(np.argmin(errors)) + 1}
+
+
+def _error(setting: Setting) -> float:
+    return float(setting["validation"])
 
 
 def split(cells: Observations, share: float, seed: int) -> tuple[Observations, Observations]:
@@ -90,11 +149,11 @@ def split(cells: Observations, share: float, seed: int) -> tuple[Observations, O
 
 
 def measure(model: Any, test: Observations) -> dict[str, float]:
-    """Relative error as predicted; RMSE and MAE clipped to the scale of ratings."""
     return errors(model.predict_entries(test.rows, test.indices), test.values)
 
 
 def errors(predicted: Any, values: Any) -> dict[str, float]:
+    """Relative error as predicted; RMSE and MAE clipped to the scale of ratings."""
     off = np.clip(predicted, 1, 5) - values
     return {
         "ratio": float(np.linalg.norm(predicted - values) / np.linalg.norm(values)),
@@ -103,89 +162,66 @@ def errors(predicted: Any, values: Any) -> dict[str, float]:
     }
 
 
-def rates(data: Any, wanted: list[str]) -> Iterator[dict[str, Any]]:
-    features = {"row_features": data.row_features, "col_features": data.col_features}
+def settings(data: Any, name: str, known: list[Setting]) -> Iterator[Setting]:
+    for rate in (0.2, 0.5):
+        if not any((entry["method"], entry["rate"]) == (name, rate) for entry in known):
+            start = time.perf_counter()
+            run = Run(split(data.observations, rate, SETTING_SEED)[0], data)
+            found = run.settle(methods()[name])
+            yield {"method": name, "rate": rate, **found, "seconds": time.perf_counter() - start}
+
+
+def runs(data: Any, part: str) -> Iterator[tuple[dict[str, Any], Observations, Observations]]:
+    """Labels, remaining and removed cells of each run."""
+    if part == "folds":
+        for fold in range(1, 6):
+            held = data.cells["fold"] == fold
+            yield {"fold": fold}, data.observations.select(~held), data.observations.select(held)
+        return
     for seed in range(4):
         for rate in PAPER:
-            train, test = split(data.observations, rate, seed)
-            for name in wanted:
-                yield from timed(name, lambda n=name, t=train, s=seed: select(methods()[n], t, features, s),
-                                 test, rate=rate, seed=seed, paper=PAPER[rate])  # fmt: skip
+            yield {"rate": rate, "seed": seed}, *split(data.observations, rate, seed)
 
 
-def folds(data: Any, wanted: list[str]) -> Iterator[dict[str, Any]]:
-    features = {"row_features": data.row_features, "col_features": data.col_features}
-    for fold in range(1, 6):
-        held = data.cells["fold"] == fold
-        train, test = data.observations.select(~held), data.observations.select(held)
-        for name in wanted:
-            yield from timed(name, lambda n=name, t=train, f=fold: select(methods()[n], t, features, f),
-                             test, fold=fold)  # fmt: skip
+def measured(data: Any, part: str, names: list[str], known: list[Setting]) -> Iterator[dict[str, Any]]:
+    chosen = {(entry["method"], entry["rate"]): entry for entry in load("mixed_settings")}
+    for labels, train, test in runs(data, part):
+        run = Run(train, data)
+        for name in names:
+            if any(all(entry[k] == v for k, v in {"method": name, **labels}.items()) for entry in known):
+                continue
+            start = time.perf_counter()
+            rate = 0.2 if labels.get("rate", 0.2) < 0.35 else 0.5
+            model = run.fit(clone(run.model({**methods()[name], **chosen[name, rate]})))
+            last = model.history_[-1] if getattr(model, "history_", None) else {}
+            facts = {key: last[key] for key in ("rank", "feasibility") if key in last}
+            yield {"method": name, **labels, **measure(model, test), **facts,
+                   "seconds": time.perf_counter() - start}  # fmt: skip
 
 
-def cold(data: Any, wanted: list[str]) -> Iterator[dict[str, Any]]:
-    """Users, then movies, held out whole: only models that speak through features, and the mean."""
-    cells = data.observations
-    for side, ids, n in (("row", cells.rows, cells.shape[0]), ("col", cells.indices, cells.shape[1])):
-        for seed in range(4):
-            gone = np.zeros(n, dtype=bool)
-            gone[np.random.default_rng(seed).permutation(n)[: n // 5]] = True
-            train, test = cells.select(~gone[ids]), cells.select(gone[ids])
-            yield {"method": "mean", "side": side, "seed": seed,
-                   **errors(np.full(test.nnz, train.values.mean()), test.values)}  # fmt: skip
-            for name in wanted:
-                if name != "BiasModel" and ("center biases" in name or "no intercept" in name):
-                    continue
-                yield from _cold_one(data, name, side, seed, gone, train, test)
-
-
-def _cold_one(
-    data: Any, name: str, side: str, seed: int, gone: Any, train: Observations, test: Observations
-) -> Iterator[dict[str, Any]]:
-    candidate = next(c for c in methods()[name] if getattr(c, "center", "none") != "biases")
-    features = {"row_features": data.row_features, "col_features": data.col_features}
-    model = clone(candidate)
-    if isinstance(model, BiasModel):
-        model.fit(train)
-        predicted = model.mean_ + (
-            model.col_bias_[test.indices] if side == "row" else model.row_bias_[test.rows]
-        )
-    else:
-        # The cold entities take part with their features and no cells, as they would on the day.
-        model.fit(train, **features)
-        new = {f"{side}_features": features[f"{side}_features"][gone]}
-        block = model.predict_new(**new)
-        place = np.cumsum(gone) - 1
-        rows = place[test.rows] if side == "row" else test.rows
-        cols = test.indices if side == "row" else place[test.indices]
-        predicted = block[rows, cols]
-    yield {"method": name, "side": side, "seed": seed, **errors(predicted, test.values)}
-
-
-def timed(name: str, fit: Callable[[], Any], test: Observations, **labels: Any) -> Iterator[dict[str, Any]]:
-    start = time.perf_counter()
-    model = fit()
-    seconds = time.perf_counter() - start
-    params = {
-        k: v for k, v in model.get_params().items() if k in ("reg", "reg_e", "reg_rest", "center", "max_iter")
-    }
-    yield {"method": name, **labels, **measure(model, test), "params": params, "seconds": seconds}
+def load(name: str) -> list[dict[str, Any]]:
+    path = STORED / f"{name}.json"
+    return json.loads(path.read_text())["results"] if path.exists() else []
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--part", choices=("rates", "folds", "cold"), default="rates")
-    parser.add_argument("--methods", nargs="*", default=None)
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--part", choices=("settings", "rates", "folds"), required=True)
+    parser.add_argument("--methods", nargs="*", default=None, help="beginnings of names")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
+    part = arguments.part
     data = load_ml100k()
-    wanted = arguments.methods or list(methods())
-    results = []
-    for result in {"rates": rates, "folds": folds, "cold": cold}[arguments.part](data, wanted):
-        results.append(result)
-        arguments.out.write_text(json.dumps(results, indent=1))
-        print({k: v for k, v in result.items() if k != "params"}, flush=True)
+    results = load(f"mixed_{part}")
+    names = [n for n in methods() if not arguments.methods or n.startswith(tuple(arguments.methods))]
+    if part == "settings":
+        found = (entry for name in names for entry in settings(data, name, results))
+    else:
+        found = measured(data, part, names, results)
+    for entry in found:
+        results.append(entry)
+        store(f"mixed_{part}", {"protocol": __doc__, "results": results})
+        print(json.dumps(entry), flush=True)
 
 
 if __name__ == "__main__":
