@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from unseen.cores import Full, LowRank
     from unseen.data import Observations, Vocabulary
     from unseen.estimators import (
+        GIMC,
         IMC,
         BiasIMC,
         BiasMC,
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     )
     from unseen.io import load
     from unseen.losses import Background, Biased, Logistic, Shifted, Squared
-    from unseen.maps import Fourier, Given, Identity, Nystrom, Tanh, Whitened, WithOnes
+    from unseen.maps import Fourier, Given, Identity, Nystrom, Standardized, Tanh, Whitened, WithOnes
     from unseen.multilabel import RidgeOvA
     from unseen.regularisers import L1, Box, NonNegative, Nuclear, Ridge
     from unseen.terms import Term
@@ -69,6 +70,7 @@ _HOME = {
     "MixedLinear": "estimators",
     "SparseBilinear": "estimators",
     "Completion": "estimators",
+    "GIMC": "estimators",
     "IMC": "estimators",
     "MatrixFactorization": "estimators",
     "PUClustering": "estimators",
@@ -88,6 +90,7 @@ _HOME = {
     "Given": "maps",
     "Identity": "maps",
     "Nystrom": "maps",
+    "Standardized": "maps",
     "Tanh": "maps",
     "Whitened": "maps",
     "WithOnes": "maps",
@@ -114,6 +117,7 @@ _MODULES = (
 )
 
 __all__ = [
+    "GIMC",
     "IMC",
     "L1",
     "Background",
@@ -146,6 +150,7 @@ __all__ = [
     "SoftImpute",
     "SparseBilinear",
     "Squared",
+    "Standardized",
     "Tanh",
     "Term",
     "Vocabulary",

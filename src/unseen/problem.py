@@ -95,6 +95,7 @@ class Problem:
         self.features = {"row": row_features, "col": col_features}
         self.n_threads = n_threads
         self._fixed_designs: dict[tuple[int, str], Design] = {}
+        self._last_designs: dict[tuple[int, str], tuple[State, Design]] = {}
         for term in self.terms:
             for side, a_map in (("row", term.row_map), ("col", term.col_map)):
                 if a_map.needs_features and self.features[side] is None:
@@ -178,7 +179,11 @@ class Problem:
     # -- scores ----------------------------------------------------------------------
 
     def designs(self, term: BoundTerm, state: State) -> tuple[Design, Design]:
-        """Design matrices of a term; those of fixed maps are computed once."""
+        """Design matrices of a term; those of fixed maps are computed once.
+
+        Of a learned map the last design is kept, and serves for as long as its params are the same
+        arrays: a state's arrays must be replaced, never written into.
+        """
         return self._design(term, "row", state), self._design(term, "col", state)
 
     def _design(self, term: BoundTerm, side: str, state: State) -> Design:
@@ -188,8 +193,14 @@ class Problem:
             return self._fixed_designs[key]
         n_entities = self.observations.shape[0 if side == "row" else 1]
         params = map_params(state, term.place, side)
+        if a_map.learned and key in self._last_designs:
+            last, design = self._last_designs[key]
+            if all(last[name] is params[name] for name in a_map.learned):
+                return design
         design = a_map.apply(self.features[side], n_entities, params, self.n_threads)
-        if not a_map.learned:
+        if a_map.learned:
+            self._last_designs[key] = (params, design)
+        else:
             self._fixed_designs[key] = design
         return design
 
@@ -269,8 +280,23 @@ class Problem:
     def data_grad(self, state: State, keys: Iterable[str] | None = None) -> State:
         """Gradient of the data part with respect to the named arrays (default: all blocks)."""
         operator = self.score_gradient(state)
-        keys = self.blocks(state) if keys is None else keys
-        return {key: self.pull(key, operator, state) for key in keys}
+        keys = list(self.blocks(state) if keys is None else keys)
+        out: State = {}
+        for key in keys:
+            if key in out:
+                continue
+            term, name = self.locate(key)
+            if "_map." in name:  # one pullback gives the gradient of all params of a map
+                side = name.split("_map.")[0]
+                pulled = self.pull_map(term, side, operator, state)
+                out |= {
+                    full: value
+                    for param, value in pulled.items()
+                    if (full := term.key(f"{side}_map.{param}")) in keys
+                }
+            else:
+                out[key] = self.pull(key, operator, state)
+        return {key: out[key] for key in keys}
 
     def grad(self, state: State, keys: Iterable[str] | None = None) -> State:
         """Gradient of F, where the penalties are smooth (ridge parts only otherwise)."""
@@ -304,10 +330,11 @@ class Problem:
             if row.shape[1] <= col.shape[1]:
                 return col.tdot(operator.tdot(row.toarray().astype(dtype, copy=False))).T
             return row.tdot(operator.dot(col.toarray().astype(dtype, copy=False)))
-        return self._pull_map(term, name, operator, state)
-
-    def _pull_map(self, term: BoundTerm, name: str, operator: ScoreGradient, state: State) -> Array:
         side, param = name.split("_map.")
+        return self.pull_map(term, side, operator, state)[param]
+
+    def pull_map(self, term: BoundTerm, side: str, operator: ScoreGradient, state: State) -> State:
+        """Gradient of the learned params of one map, by their names in the map."""
         row, col = self.designs(term, state)
         core = state.get(term.key("core"))
         if side == "row":
@@ -323,7 +350,7 @@ class Problem:
                 grad = operator.tdot(row.dot(core))
             a_map, design = term.col_map, col
         params = map_params(state, term.place, side)
-        return a_map.pullback(self.features[side], params, design, grad)[param]
+        return a_map.pullback(self.features[side], params, design, grad, self.n_threads)
 
     def curvature_product(self, key: str, direction: Array, state: State, curvature: Array | float) -> Array:
         """Second derivative of a quadratic data part along one array, times ``direction``.

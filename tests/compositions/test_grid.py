@@ -39,7 +39,17 @@ from unseen import (
 from unseen.exceptions import UnsupportedComposition
 from unseen.problem import Problem
 from unseen.regularisers import Separable
-from unseen.solvers import ALS, CCD, LBFGS, AlternatingCG, LowRankProx, Monitor, ProxGradient, choose_solver
+from unseen.solvers import (
+    ALS,
+    CCD,
+    LBFGS,
+    AlternatingCG,
+    GoalDirected,
+    LowRankProx,
+    Monitor,
+    ProxGradient,
+    choose_solver,
+)
 from unseen.state import copy_state
 
 N, M, D = 14, 11, 4
@@ -79,6 +89,7 @@ SOLVERS = {
     "lowrank-prox": LowRankProx(),
     "prox": ProxGradient(),
     "lbfgs": LBFGS(),
+    "goal": GoalDirected(start_sweeps=2),
 }
 GRID = list(itertools.product(MAPS, CORES, LOSSES, REGULARISERS))
 

@@ -15,6 +15,7 @@ from scipy import sparse
 import unseen
 import unseen.kernels
 from unseen import (
+    GIMC,
     IMC,
     L1,
     Biased,
@@ -68,6 +69,7 @@ FREE = {
     "ccd": MatrixFactorization(3, reg=0.5, solver="ccd", center="biases", random_state=0),
     "soft": SoftImpute(2.0, center="mean", random_state=0),
     "imc": IMC(3, reg=0.5, random_state=0),
+    "gimc": GIMC(3, reg=0.5, start_sweeps=2, max_iter=5, random_state=0),
     "maxide": Maxide(2.0, random_state=0),
     "dirty": DirtyIMC(2.0, 3.0, center="mean", random_state=0),
     "bilinear": SparseBilinear(0.5),

@@ -12,18 +12,21 @@ import pytest
 from scipy import sparse
 
 from unseen import (
+    GIMC,
     IMC,
     BiasIMC,
     BiasMC,
     BiasModel,
     Completion,
     DirtyIMC,
+    Fourier,
     Given,
     Identity,
     LowRank,
     MatrixFactorization,
     Maxide,
     MixedLinear,
+    Nystrom,
     ShiftMC,
     SoftImpute,
     SparseBilinear,
@@ -66,6 +69,14 @@ FREE = [
 ]
 WITH_FEATURES = [
     IMC(3, max_iter=2, random_state=0),
+    GIMC(
+        3,
+        row_map=Fourier(4, learnable=True),
+        col_map=Nystrom(4, learnable=True),
+        start_sweeps=1,
+        max_iter=1,
+        random_state=0,
+    ),
     BiasIMC(3, alpha=0.9, max_iter=2, random_state=0),
     Completion(
         [Term(Given(), Given(), LowRank(2)), Term(Identity(), Identity(), LowRank(2))],

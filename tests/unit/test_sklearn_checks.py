@@ -14,6 +14,7 @@ from typing import Any
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from unseen import (
+    GIMC,
     IMC,
     BiasIMC,
     BiasMC,
@@ -61,6 +62,7 @@ def reasons(estimator: Any) -> dict[str, str]:
         MatrixFactorization(2, solver="ccd"),
         SoftImpute(),
         IMC(2),
+        GIMC(2),
         Completion(),
         Maxide(),
         DirtyIMC(),

@@ -51,6 +51,7 @@ METHODS = {
     "mf": Method("MatrixFactorization", "explicit"),
     "soft-impute": Method("SoftImpute", "explicit"),
     "imc": Method("IMC", "explicit"),
+    "gimc": Method("GIMC", "explicit"),
     "maxide": Method("Maxide", "explicit"),
     "dirty-imc": Method("DirtyIMC", "explicit"),
     "mixed-linear": Method("MixedLinear", "explicit"),

@@ -6,6 +6,7 @@ from unseen.estimators.completion import Completion
 from unseen.estimators.composed import ComposedCompleter, Composition
 from unseen.estimators.explained import Explanation, Interaction, Interactions
 from unseen.estimators.factorization import MatrixFactorization, SoftImpute
+from unseen.estimators.goal_directed import GIMC
 from unseen.estimators.inductive import IMC
 from unseen.estimators.mixed_linear import MixedLinear
 from unseen.estimators.pair_clustering import PairClusterer, PUClustering
@@ -15,6 +16,7 @@ from unseen.estimators.side_information import DirtyIMC, Maxide
 from unseen.estimators.sparse_bilinear import SparseBilinear
 
 __all__ = [
+    "GIMC",
     "IMC",
     "BiasIMC",
     "BiasMC",

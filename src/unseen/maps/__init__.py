@@ -4,6 +4,7 @@ from unseen.maps.base import FeatureMap
 from unseen.maps.fourier import Fourier
 from unseen.maps.linear import Constant, Given, Identity, IdentityWithOnes, WithOnes
 from unseen.maps.nystrom import Nystrom
+from unseen.maps.standardized import Standardized
 from unseen.maps.tanh import Tanh
 from unseen.maps.whitened import Whitened
 
@@ -15,6 +16,7 @@ __all__ = [
     "Identity",
     "IdentityWithOnes",
     "Nystrom",
+    "Standardized",
     "Tanh",
     "Whitened",
     "WithOnes",

@@ -13,7 +13,7 @@ from unseen.linalg.designs import Design, IdentityDesign, as_design
 from unseen.maps.base import FeatureMap, MapParams
 from unseen.typing import Array, Features, FloatArray
 
-__all__ = ["Constant", "Given", "Identity", "IdentityWithOnes", "WithOnes"]
+__all__ = ["Constant", "Given", "Identity", "IdentityWithOnes", "WithOnes", "standardized"]
 
 
 class Identity(FeatureMap):
@@ -115,7 +115,7 @@ class Given(FeatureMap):
         self, features: Features | None, n_entities: int, params: MapParams, n_threads: int = 1
     ) -> Design:
         assert features is not None
-        return as_design(_standardized(features, params), n_threads)
+        return as_design(standardized(features, params), n_threads)
 
     def units(self, params: MapParams, width: int) -> Array | None:
         scale = params.get("scale", np.ones(width)).astype(np.float64)
@@ -159,7 +159,7 @@ class WithOnes(Given):
         self, features: Features | None, n_entities: int, params: MapParams, n_threads: int = 1
     ) -> Design:
         assert features is not None
-        scaled = _standardized(features, params)
+        scaled = standardized(features, params)
         ones = np.ones((n_entities, 1), dtype=scaled.dtype)
         if sparse.issparse(scaled):
             return as_design(sparse.csr_array(sparse.hstack([scaled, sparse.csr_array(ones)])), n_threads)
@@ -197,11 +197,12 @@ def _inverse_scale(deviation: Array) -> Array:
     return inverse
 
 
-def _standardized(features: Features, params: MapParams) -> Features:
+def standardized(features: Features, params: MapParams) -> Features:
+    """Features centred and scaled by what :class:`Given` found."""
     if "scale" not in params:
         return features
     scale = params["scale"].astype(features.dtype, copy=False)
     if sparse.issparse(features):
         return sparse.csr_array(features @ sparse.diags_array(scale))
-    standardized: FloatArray = (features - params["mean"].astype(features.dtype, copy=False)) * scale
-    return standardized
+    scaled: FloatArray = (features - params["mean"].astype(features.dtype, copy=False)) * scale
+    return scaled

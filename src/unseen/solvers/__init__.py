@@ -9,6 +9,7 @@ from unseen.solvers.ccd import CCD
 from unseen.solvers.certificates import Certificate
 from unseen.solvers.cg import AlternatingCG
 from unseen.solvers.davis_yin import DavisYin
+from unseen.solvers.goal_directed import GoalDirected
 from unseen.solvers.lbfgs import LBFGS
 from unseen.solvers.lowrank_prox import LowRankProx
 from unseen.solvers.mixed_admm import MixedADMM
@@ -24,6 +25,7 @@ __all__ = [
     "BoxedADMM",
     "Certificate",
     "DavisYin",
+    "GoalDirected",
     "LowRankProx",
     "MixedADMM",
     "MixedSoft",

@@ -46,11 +46,15 @@ class AlternatingCG(Solver):
         self.cg_tol = cg_tol
 
     def refuses(self, problem: Problem) -> str | None:
+        if any(term.row_map.learned or term.col_map.learned for term in problem.terms):
+            return "a map is to be learned; use GoalDirected or LBFGS"
+        return self.why_not_quadratic(problem)
+
+    def why_not_quadratic(self, problem: Problem) -> str | None:
+        """Why the coefficients of given designs cannot be solved for here, or None."""
         if not isinstance(problem.loss, Quadratic):
             return "the loss is not quadratic; use LBFGS"
         for term in problem.terms:
-            if term.row_map.learned or term.col_map.learned:
-                return "a map is to be learned; use LBFGS"
             rule = problem.block_penalty(term)
             if isinstance(rule, Nuclear):
                 return "the nuclear norm of a Full core is not smooth; use ProxGradient, or a LowRank core"
@@ -61,18 +65,26 @@ class AlternatingCG(Solver):
         return why_full_core_too_large(problem)
 
     def sweeps(self, problem: Problem, state: State, rng: np.random.Generator) -> Iterator[Sweep]:
+        while True:
+            state, steps = self.sweep_once(problem, state)
+            yield Sweep(state, problem.value(state), {"cg_steps": steps})
+
+    def sweep_once(self, problem: Problem, state: State) -> tuple[State, int]:
+        """The state after each factor or core was solved for once, maps as they are; steps taken."""
         curvature, _ = quadratic_loss(problem).normal_terms(problem.observations.values)
         # Columns before rows, as in ALS.
-        keys = sorted(problem.blocks(state), key=lambda key: (key.split(".")[0], key.endswith("row")))
-        while True:
-            state = self._balanced(problem, state)
-            steps = 0
-            for key in keys:
-                rule = problem.block_penalty(problem.locate(key)[0])
-                assert isinstance(rule, Separable)
-                state, taken = self._solve_block(problem, state, key, curvature, rule.ridge)
-                steps += taken
-            yield Sweep(state, problem.value(state), {"cg_steps": steps})
+        keys = sorted(
+            (key for key in problem.blocks(state) if "_map." not in key),
+            key=lambda key: (key.split(".")[0], key.endswith("row")),
+        )
+        state = self._balanced(problem, state)
+        steps = 0
+        for key in keys:
+            rule = problem.block_penalty(problem.locate(key)[0])
+            assert isinstance(rule, Separable)
+            state, taken = self._solve_block(problem, state, key, curvature, rule.ridge)
+            steps += taken
+        return state, steps
 
     def _balanced(self, problem: Problem, state: State) -> State:
         """Factors of each term with the same product and the smallest penalty."""

@@ -1,0 +1,204 @@
+"""Completion through features that are learned for the goal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from unseen.cores import LowRank
+from unseen.data import Observations
+from unseen.estimators.composed import ComposedCompleter, Composition
+from unseen.exceptions import ParameterError
+from unseen.losses import Squared
+from unseen.maps import FeatureMap, Fourier, Identity, Standardized
+from unseen.regularisers import Ridge
+from unseen.solvers import GoalDirected
+from unseen.terms import Term
+from unseen.typing import Features
+from unseen.validation import check_choice, check_count, check_positive, check_rng
+
+__all__ = ["GIMC"]
+
+
+class GIMC(ComposedCompleter):
+    """Goal-directed inductive matrix completion on observed cells (GIMC eq. 9 with Z = W H').
+
+    min over W, H, U, V   1/2 sum_observed (phi_U(x_i)' W H' phi_V(y_j) - a_ij)^2
+                          + reg/2 (||W||_F^2 + ||H||_F^2)
+
+    phi_U and phi_V are nonlinear maps of the features of rows and columns whose parameters U and V are
+    learned with the model, so that features which do not explain the matrix linearly can come to do
+    so. A side without features gets coefficients of its own for each row or column. With maps that are
+    not learned it is IMC on random Fourier or Nystrom features (GIMC eq. 5). Speaks about rows and
+    columns that it has never seen through their features.
+
+    Parameters
+    ----------
+    rank : int, default=10
+        Rank of the interaction matrix Z = W H'.
+    row_map, col_map : FeatureMap, optional
+        Maps of the two sides, such as ``Fourier(100, learnable=True)``, which is the default on a side
+        with features.
+    reg : float, default=0.1
+        Weight of the penalty on both factors; zero is allowed.
+    standardize : bool, default=True
+        Scale features to unit variance before they are mapped, and centre dense ones.
+    solver : {"lbfgs", "armijo"}, default="lbfgs"
+        How maps move between sweeps over W and H: a few quasi-Newton steps, or one step along the
+        gradient with a line search, as in the paper. The first needs fewer sweeps.
+    start_sweeps : int, default=10
+        Sweeps over W and H before maps begin to move.
+    n_restarts : int, default=1
+        Fits from different starts; the one with the lowest objective is kept (with the lowest error on
+        held-out cells, if there are any). Learned maps have local minima.
+    center : {"none", "mean", "biases"}, default="none"
+        Subtract nothing, the mean, or a :class:`BiasModel` first. Biases speak only about
+        rows and columns with observed cells.
+    bias_reg : float, default=5.0
+        Ridge of the biases.
+    max_iter : int, default=50
+        Limit of sweeps in which maps move.
+    tol : float, default=1e-4
+        Stop when a sweep lowers the objective by less than this share.
+    cg_steps : int, default=20
+        Limit of conjugate gradient steps for each factor in a sweep.
+    validation_fraction : float, optional
+        Share of the cells held out for early stopping; the best sweep is kept.
+    patience : int, default=5
+        Sweeps without improvement on held-out cells before stopping.
+    warm_start : bool, default=False
+        Start from the previous fit, learned maps included.
+    random_state : int or Generator, optional
+        Seed of the start.
+    n_jobs : int, optional
+        Threads; None takes all cores. The result does not depend on it.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    row_factors_, col_factors_ : ndarray
+        Factors of the training rows and columns, offsets as extra coordinates.
+    state_ : dict of ndarray
+        Among others the learned maps, such as ``"0.row_map.projections"``.
+    history_ : list of dict
+        ``objective``, ``time_s``, ``cg_steps`` and ``map_trials`` of each sweep.
+    n_iter_ : int
+        Sweeps done.
+    converged_ : bool
+        Whether the objective settled before ``max_iter``.
+
+    Examples
+    --------
+    >>> from unseen import GIMC, IMC, Fourier
+    >>> from unseen.datasets import make_fourier
+    >>> from unseen.metrics import rmse
+    >>> data = make_fourier(120, 120, 4, n_waves=2, rank=3, density=0.2, random_state=0)
+    >>> sides = {"row_features": data.row_features, "col_features": data.col_features}
+    >>> cells = [0, 1, 2, 3], [5, 6, 7, 8]
+    >>> a_map = Fourier(10, gamma=0.2, learnable=True)
+    >>> model = GIMC(3, row_map=a_map, col_map=a_map, reg=0.01, random_state=0, tol=1e-3)
+    >>> model = model.fit(data.observations, **sides)
+    >>> rmse(data.truth(*cells), model.predict_entries(*cells)) < 0.2
+    True
+    >>> model.predict_new(row_features=data.row_features[:2]).shape
+    (2, 120)
+    """
+
+    def __init__(
+        self,
+        rank: int = 10,
+        *,
+        row_map: FeatureMap | None = None,
+        col_map: FeatureMap | None = None,
+        reg: float = 0.1,
+        standardize: bool = True,
+        solver: str = "lbfgs",
+        start_sweeps: int = 10,
+        n_restarts: int = 1,
+        center: str = "none",
+        bias_reg: float = 5.0,
+        max_iter: int = 50,
+        tol: float = 1e-4,
+        cg_steps: int = 20,
+        validation_fraction: float | None = None,
+        patience: int = 5,
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.rank = rank
+        self.row_map = row_map
+        self.col_map = col_map
+        self.reg = reg
+        self.standardize = standardize
+        self.solver = solver
+        self.start_sweeps = start_sweeps
+        self.n_restarts = n_restarts
+        self.center = center
+        self.bias_reg = bias_reg
+        self.max_iter = max_iter
+        self.tol = tol
+        self.cg_steps = cg_steps
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _compose(self, has_row_features: bool, has_col_features: bool) -> Composition:
+        term = Term(
+            self._side_map("row_map", has_row_features),
+            self._side_map("col_map", has_col_features),
+            LowRank(check_count("rank", self.rank)),
+            Ridge(check_positive("reg", self.reg, strict=False)),
+        )
+        solver = GoalDirected(
+            step=check_choice("solver", self.solver, ("lbfgs", "armijo")),
+            start_sweeps=check_count("start_sweeps", self.start_sweeps, minimum=0),
+            cg_steps=check_count("cg_steps", self.cg_steps),
+        )
+        return Composition([term], Squared(), solver)
+
+    def _side_map(self, name: str, has_features: bool) -> FeatureMap:
+        given = getattr(self, name)
+        if given is None:
+            given = Fourier(learnable=True) if has_features else Identity()
+        if not isinstance(given, FeatureMap):
+            raise ParameterError(
+                f"{name} must be a feature map such as Fourier(100, learnable=True), got {given!r}"
+            )
+        return Standardized(given) if self.standardize and given.needs_features else given
+
+    def _fit_validated(self, cells: Observations, features: dict[str, Features | None]) -> None:
+        count = check_count("n_restarts", self.n_restarts)
+        if count == 1:
+            super()._fit_validated(cells, features)
+            return
+        rng = check_rng(self.random_state)
+        best: GIMC | None = None
+        for place in range(count):
+            trial = clone(self).set_params(n_restarts=1, random_state=int(rng.integers(2**31)))
+            if place == 0 and self.warm_start:
+                _take_over(trial, self)
+            trial._fit_validated(cells, features)
+            if best is None or trial._reached() < best._reached():
+                best = trial
+        assert best is not None
+        _take_over(self, best)
+
+    def _reached(self) -> float:
+        """What restarts are compared by."""
+        key = "objective" if self.validation_fraction is None else "validation"
+        return float(np.min([entry[key] for entry in self.history_]))
+
+
+def _take_over(model: GIMC, other: GIMC) -> None:
+    """Give a model what another has learned."""
+    for name, value in vars(other).items():
+        if name.endswith("_"):
+            setattr(model, name, value)
