@@ -20,6 +20,7 @@ PUBLIC_MODULES = [
     "unseen.baselines",
     "unseen.data",
     "unseen.datasets",
+    "unseen.diagnostics",
     "unseen.estimators",
     "unseen.exceptions",
     "unseen.kernels",

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
         datasets as datasets,
     )
     from unseen import (
+        diagnostics as diagnostics,
+    )
+    from unseen import (
         exceptions as exceptions,
     )
     from unseen import (
@@ -107,6 +110,7 @@ _MODULES = (
     "baselines",
     "data",
     "datasets",
+    "diagnostics",
     "exceptions",
     "links",
     "metrics",
@@ -158,6 +162,7 @@ __all__ = [
     "WithOnes",
     "baselines",
     "datasets",
+    "diagnostics",
     "exceptions",
     "links",
     "load",

@@ -25,6 +25,7 @@ class Offsets:
     row: FloatArray | None = None
     col: FloatArray | None = None
     reg_row: float = 0.0
+    reg_col: float = 0.0
 
     @property
     def width(self) -> int:
@@ -82,7 +83,7 @@ def bias_sweeps(cells: Observations, reg_row: float, reg_col: float) -> Iterator
         row = _ratio(np.bincount(cells.rows, deviation - col[cells.indices], minlength=n), row_size)
         residual = deviation - row[cells.rows] - col[cells.indices]
         objective = 0.5 * float(residual @ residual + reg_row * (row @ row) + reg_col * (col @ col))
-        yield Offsets(mean, row, col, reg_row), objective
+        yield Offsets(mean, row, col, reg_row, reg_col), objective
 
 
 def row_biases(cells: Observations, offsets: Offsets) -> FloatArray | None:

@@ -19,6 +19,7 @@ import unseen
 MODULES = [
     "unseen.data",
     "unseen.datasets",
+    "unseen.diagnostics",
     "unseen.estimators",
     "unseen.exceptions",
     "unseen.kernels",

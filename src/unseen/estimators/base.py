@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from os import PathLike
-from typing import Any, Self
+from typing import Any, Literal, Self, overload
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -12,11 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from unseen import io, kernels
 from unseen.data import Observations, Vocabulary
+from unseen.data.pattern import Pattern
+from unseen.diagnostics.identify import Spread, TrainingData, identifiability, spread_of
+from unseen.diagnostics.lists import steady_lists, within_blocks
 from unseen.exceptions import InvalidDataError, NotInductiveError
 from unseen.linalg.blocked import matmul
 from unseen.parallel import one_blas_thread
 from unseen.typing import Features, FloatArray, IndexArray
-from unseen.validation import check_count, check_entries, check_features, check_n_jobs
+from unseen.validation import check_count, check_entries, check_features, check_n_jobs, check_positive
 
 __all__ = ["Completer"]
 
@@ -73,20 +76,47 @@ class Completer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     # -- predictions -----------------------------------------------------------------
 
-    def predict_entries(self, rows: Any, cols: Any) -> FloatArray:
+    @overload
+    def predict_entries(self, rows: Any, cols: Any) -> FloatArray: ...
+
+    @overload
+    def predict_entries(
+        self, rows: Any, cols: Any, *, return_std: Literal[True]
+    ) -> tuple[FloatArray, FloatArray]: ...
+
+    @overload
+    def predict_entries(
+        self, rows: Any, cols: Any, *, return_std: bool
+    ) -> FloatArray | tuple[FloatArray, FloatArray]: ...
+
+    def predict_entries(
+        self, rows: Any, cols: Any, *, return_std: bool = False
+    ) -> FloatArray | tuple[FloatArray, FloatArray]:
         """Predict single cells of the training matrix.
 
         Parameters
         ----------
         rows, cols : array-like of int, of equal length
             Row and column numbers.
+        return_std : bool, default=False
+            Also say how far each prediction moves over solutions that fit as well; see
+            :func:`unseen.diagnostics.identifiability`. Models with features are fitted again
+            several times for it.
 
         Returns
         -------
-        ndarray of shape (len(rows),)
+        prediction : ndarray of shape (len(rows),)
             ``row_factors_[i] @ col_factors_[j]`` for each pair.
+        std : ndarray of shape (len(rows),)
+            Only with ``return_std``.
         """
         check_is_fitted(self)
+        if return_std:
+            found = identifiability(self, rows, cols)
+            return found.prediction, found.std
+        return self._predict_entries(rows, cols)
+
+    def _predict_entries(self, rows: Any, cols: Any) -> FloatArray:
         shape = (self.row_factors_.shape[0], self.col_factors_.shape[0])
         i, j = check_entries(rows, cols, shape)
         out: FloatArray = np.empty(len(i), dtype=self.row_factors_.dtype)
@@ -197,7 +227,14 @@ class Completer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return matmul(self.row_factors_, self.col_factors_.T, n_threads=self._n_threads())
 
     def recommend(
-        self, rows: Any, k: int = 10, *, exclude: Any = None, candidates: Any = None
+        self,
+        rows: Any,
+        k: int = 10,
+        *,
+        exclude: Any = None,
+        candidates: Any = None,
+        determined_only: bool = False,
+        max_std: float | None = None,
     ) -> tuple[IndexArray, FloatArray]:
         """Columns with the highest predictions for each of the given rows.
 
@@ -211,6 +248,12 @@ class Completer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             Its stored cells are left out; pass the training matrix to see only new columns.
         candidates : array-like of int, optional
             Columns that may be recommended; all by default.
+        determined_only : bool, default=False
+            Leave out columns that no chain of training cells connects with the row, because only a
+            baseline is known there. Models with features know more, and leave out nothing.
+        max_std : float, optional
+            Leave out columns whose prediction moves by more than this over solutions that fit as
+            well, as ``predict_entries(..., return_std=True)`` says.
 
         Returns
         -------
@@ -220,12 +263,43 @@ class Completer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         scores : ndarray of shape (len(rows), k)
             Predictions; NaN where ``ids`` is -1.
         """
-        check_is_fitted(self)
-        asked = np.atleast_1d(np.asarray(rows))
-        picked, _ = check_entries(asked, np.zeros_like(asked), (self.row_factors_.shape[0], 1))
-        return self._top_columns(
-            self.row_factors_[picked], check_count("k", k), self._excluded(exclude, picked), candidates
-        )
+        picked = self._check_rows(rows)
+        return self._listed(picked, check_count("k", k), exclude, candidates, determined_only, max_std)
+
+    def _listed(
+        self,
+        picked: IndexArray,
+        k: int,
+        exclude: Any,
+        candidates: Any,
+        determined_only: bool,
+        max_std: float | None,
+    ) -> tuple[IndexArray, FloatArray]:
+        """Lists of checked rows, without what the data does not determine if that is asked for."""
+
+        def top(rows: IndexArray, length: int, columns: Any) -> tuple[IndexArray, FloatArray]:
+            return self._best_columns(rows, length, exclude, columns)
+
+        def in_blocks(rows: IndexArray, length: int, columns: Any) -> tuple[IndexArray, FloatArray]:
+            spread = spread_of(self)
+            if not spread.blocks_matter:
+                return top(rows, length, columns)
+            return within_blocks(top, spread.blocks, rows, length, columns)
+
+        chosen = in_blocks if determined_only else top
+        if max_std is None:
+            return chosen(picked, k, candidates)
+        limit = check_positive("max_std", max_std, strict=False)
+
+        def std(rows: IndexArray, cols: IndexArray) -> FloatArray:
+            return identifiability(self, rows, cols).std
+
+        return steady_lists(chosen, std, limit, self.n_features_in_, picked, k, candidates)
+
+    def _best_columns(
+        self, picked: IndexArray, k: int, exclude: Any, candidates: Any
+    ) -> tuple[IndexArray, FloatArray]:
+        return self._top_columns(self.row_factors_[picked], k, self._excluded(exclude, picked), candidates)
 
     def _top_columns(
         self,
@@ -254,6 +328,31 @@ class Completer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return part.indptr, part.indices
 
     # -- helpers ---------------------------------------------------------------------
+
+    def _n_rows(self) -> int:
+        return int(self.row_factors_.shape[0])
+
+    def _check_rows(self, rows: Any) -> IndexArray:
+        check_is_fitted(self)
+        asked = np.atleast_1d(np.asarray(rows))
+        return check_entries(asked, np.zeros_like(asked), (self._n_rows(), 1))[0]
+
+    def _remember(
+        self,
+        cells: Observations,
+        row_features: Features | None = None,
+        col_features: Features | None = None,
+    ) -> None:
+        """Hold on to the training data, for what is asked about the fit later; not saved.
+
+        The arrays are shared with the caller's. What solvers have derived from them is let go.
+        """
+        own = Observations(Pattern(cells.indptr, cells.indices, cells.shape), cells.values)
+        self._spread = Spread(self, TrainingData(own, row_features, col_features))
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_spread"}
 
     def _n_threads(self) -> int:
         return check_n_jobs(getattr(self, "n_jobs", None))

@@ -120,6 +120,7 @@ class BiasModel(Completer):
         self.converged_ = monitor.converged
         self.row_ids_, self.col_ids_ = cells.row_ids, cells.col_ids
         self.n_features_in_ = cells.shape[1]
+        self._remember(cells)
         return self
 
     def _penalties(self) -> tuple[float, float]:

@@ -99,6 +99,7 @@ class ComposedCompleter(FactoredCompleter):
             self._fit_validated(cells, features)
         self.row_ids_, self.col_ids_ = cells.row_ids, cells.col_ids
         self.n_features_in_ = cells.shape[1]
+        self._remember(cells, features["row"], features["col"])
         for side, checked in features.items():
             setattr(self, f"n_{side}_features_in_", None if checked is None else checked.shape[1])
         self.row_feature_names_, self.col_feature_names_ = map(_column_names, (row_features, col_features))

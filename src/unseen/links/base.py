@@ -15,7 +15,7 @@ from unseen.exceptions import InvalidDataError, NotInductiveError, ParameterErro
 from unseen.links.graph import read_links, undirected
 from unseen.parallel import one_blas_thread
 from unseen.typing import CSR, Features, FloatArray, IndexArray
-from unseen.validation import check_count, check_entries
+from unseen.validation import check_entries
 
 __all__ = ["LinkCompleter", "NeighbourLinks"]
 
@@ -56,6 +56,7 @@ class LinkCompleter(Completer):
         self.n_iter_, self.converged_ = 1, True
         self.row_ids_, self.col_ids_ = cells.row_ids, cells.col_ids
         self.n_features_in_ = int(graph.shape[1])
+        self._remember(cells)
         return self
 
     @abstractmethod
@@ -124,25 +125,10 @@ class NeighbourLinks(LinkCompleter):
         with one_blas_thread():
             return self._scores_from(self.graph_[picked])
 
-    def _check_rows(self, rows: Any) -> IndexArray:
-        check_is_fitted(self)
-        asked = np.atleast_1d(np.asarray(rows))
-        return check_entries(asked, np.zeros_like(asked), (self.graph_.shape[0], 1))[0]
+    def _n_rows(self) -> int:
+        return int(self.graph_.shape[0])
 
-    def predict_entries(self, rows: Any, cols: Any) -> FloatArray:
-        """Score single pairs.
-
-        Parameters
-        ----------
-        rows, cols : array-like of int, of equal length
-            Nodes.
-
-        Returns
-        -------
-        ndarray of shape (len(rows),)
-            Score of each pair.
-        """
-        check_is_fitted(self)
+    def _predict_entries(self, rows: Any, cols: Any) -> FloatArray:
         i, j = check_entries(rows, cols, (self.graph_.shape[0], self.graph_.shape[0]))
         nodes, place = np.unique(i, return_inverse=True)
         order = np.argsort(place, kind="stable")
@@ -191,33 +177,10 @@ class NeighbourLinks(LinkCompleter):
     def _fold_in(self, cells: Observations, row_features: Features | None) -> FloatArray:
         return self._scores_from(cells.csr.astype(self.graph_.dtype))
 
-    def recommend(
-        self, rows: Any, k: int = 10, *, exclude: Any = None, candidates: Any = None
+    def _best_columns(
+        self, picked: IndexArray, k: int, exclude: Any, candidates: Any
     ) -> tuple[IndexArray, FloatArray]:
-        """Nodes with the highest scores for each of the given nodes, itself left out.
-
-        Parameters
-        ----------
-        rows : array-like of int, or one int
-            Nodes.
-        k : int, default=10
-            Length of each list.
-        exclude : sparse matrix or Observations of the training shape, optional
-            Its stored cells are left out; pass the training graph to see only new links.
-        candidates : array-like of int, optional
-            Nodes that may be recommended; all by default.
-
-        Returns
-        -------
-        ids : ndarray of int64, shape (len(rows), k)
-            Nodes by decreasing score, ties by smaller number; -1 where fewer are left.
-        scores : ndarray of shape (len(rows), k)
-            Scores; NaN where ``ids`` is -1.
-        """
-        check_is_fitted(self)
         n = self.graph_.shape[0]
-        picked = self._check_rows(rows)
-        k = check_count("k", k)
         indptr, indices = self._excluded(exclude, picked)
         barred = None
         if candidates is not None:
