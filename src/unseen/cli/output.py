@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import typer
 
-__all__ = ["DebugFlag", "JsonFlag", "Output", "QuietFlag", "command"]
+__all__ = ["DebugFlag", "JsonFlag", "Output", "QuietFlag", "command", "plain"]
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="One JSON document on stdout and nothing else there.")]
 QuietFlag = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, notes or warnings.")]
@@ -58,7 +58,7 @@ class Output:
         """Give the result, as JSON or by calling ``show``."""
         if self.json:
             document = {**document, "warnings": self.warnings}
-            json.dump(_plain(document), sys.stdout, ensure_ascii=False, allow_nan=False, indent=2)
+            json.dump(plain(document), sys.stdout, ensure_ascii=False, allow_nan=False, indent=2)
             print(flush=True)
         else:
             show()
@@ -145,14 +145,14 @@ def _cell(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Only what JSON knows: no NumPy types, no NaN."""
     if isinstance(value, dict):
-        return {str(key): _plain(entry) for key, entry in value.items()}
+        return {str(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(entry) for entry in value]
+        return [plain(entry) for entry in value]
     if hasattr(value, "tolist"):  # NumPy arrays and scalars
-        return _plain(value.tolist())
+        return plain(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if value is None or isinstance(value, (bool, int, float, str)):

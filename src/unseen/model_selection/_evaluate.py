@@ -22,7 +22,15 @@ from unseen.model_selection._splits import KFoldEntries, Split, is_mirrored
 from unseen.parallel import one_blas_thread
 from unseen.validation import check_n_jobs
 
-__all__ = ["SideFeatures", "count_splits", "cross_validate", "fit_on", "iterate_splits", "run_in_threads"]
+__all__ = [
+    "SideFeatures",
+    "count_splits",
+    "cross_validate",
+    "fit_on",
+    "iterate_splits",
+    "refuse_leak",
+    "run_in_threads",
+]
 
 
 @dataclass(frozen=True)
@@ -125,7 +133,7 @@ def iterate_splits(cv: Any, observations: Observations) -> Iterator[Split]:
         )
     for number, parts in enumerate(splits):
         split = _as_split(parts, number)
-        _refuse_leak(split, observations.shape, number)
+        refuse_leak(split, observations.shape, number)
         yield split
 
 
@@ -175,7 +183,7 @@ def _as_split(parts: Any, number: int) -> Split:
     )
 
 
-def _refuse_leak(split: Split, shape: tuple[int, int], number: int) -> None:
+def refuse_leak(split: Split, shape: tuple[int, int], number: int) -> None:
     """A test cell that is also in training would make every score look better than it is."""
     train, test = split
     if train.shape != shape or test.shape != shape:
