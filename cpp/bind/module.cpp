@@ -7,6 +7,7 @@ namespace unseen::bind {
 void define_sparse(nanobind::module_& m);
 void define_solve(nanobind::module_& m);
 void define_rank(nanobind::module_& m);
+void define_embeddings(nanobind::module_& m);
 
 }  // namespace unseen::bind
 
@@ -16,4 +17,5 @@ NB_MODULE(_native, m) {
   unseen::bind::define_sparse(m);
   unseen::bind::define_solve(m);
   unseen::bind::define_rank(m);
+  unseen::bind::define_embeddings(m);
 }

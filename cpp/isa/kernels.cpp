@@ -1,6 +1,9 @@
 // All kernels, compiled once for each instruction set.
 #include "unseen/als.hpp"
 #include "unseen/ccd.hpp"
+#include "unseen/cooccurrence.hpp"
+#include "unseen/joint.hpp"
+#include "unseen/sgns.hpp"
 #include "unseen/sparse.hpp"
 #include "unseen/topk.hpp"
 
@@ -10,7 +13,8 @@ namespace {
 
 template <class T, class I>
 constexpr Kernels<T, I> kernels() {
-  return {sddmm<T, I>, spmm<T, I>, spmm_t<T, I>, als_solve<T, I>, ccd_sweep<T, I>, topk<T, I>, gram<T>};
+  return {sddmm<T, I>, spmm<T, I>, spmm_t<T, I>,    als_solve<T, I>, ccd_sweep<T, I>,
+          topk<T, I>,  gram<T>,    cooccurrence<I>, sgns<T, I>,      joint<T, I>};
 }
 
 }  // namespace

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
         diagnostics as diagnostics,
     )
     from unseen import (
+        embeddings as embeddings,
+    )
+    from unseen import (
         exceptions as exceptions,
     )
     from unseen import (
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     )
     from unseen.cores import Full, LowRank
     from unseen.data import Observations, Vocabulary
+    from unseen.embeddings import SPPMIEmbedding
     from unseen.estimators import (
         GIMC,
         IMC,
@@ -79,6 +83,7 @@ _HOME = {
     "PUClustering": "estimators",
     "ShiftIMC": "estimators",
     "ShiftMC": "estimators",
+    "SPPMIEmbedding": "embeddings",
     "SoftImpute": "estimators",
     "Observations": "data",
     "Vocabulary": "data",
@@ -111,6 +116,7 @@ _MODULES = (
     "data",
     "datasets",
     "diagnostics",
+    "embeddings",
     "exceptions",
     "links",
     "metrics",
@@ -148,6 +154,7 @@ __all__ = [
     "PUClustering",
     "Ridge",
     "RidgeOvA",
+    "SPPMIEmbedding",
     "ShiftIMC",
     "ShiftMC",
     "Shifted",
@@ -163,6 +170,7 @@ __all__ = [
     "baselines",
     "datasets",
     "diagnostics",
+    "embeddings",
     "exceptions",
     "links",
     "load",

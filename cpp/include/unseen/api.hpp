@@ -62,6 +62,41 @@ struct TopkProblem {
   T* scores;
 };
 
+enum class Similarity { cosine, share };
+
+template <class I>
+struct CooccurrenceProblem {
+  Pattern<I> rows;   // labels of each row
+  Pattern<I> index;  // rows of each label, perhaps only a part of them
+  Size k;
+  Similarity similarity;
+  bool recount;  // count shared labels again from `rows`, for when the index is not complete
+  I* ids;        // n_rows x k, increasing in each row
+  std::int32_t* counts;
+  std::int64_t* sizes;
+};
+
+template <class T, class I>
+struct SgnsProblem {
+  T *words, *contexts;  // the same table when it is shared
+  Size rank;
+  const I *centers, *positives, *negatives;  // n_pairs, n_pairs, n_pairs x n_negatives
+  Size n_pairs, n_negatives;
+  double first_rate, last_rate;
+};
+
+template <class T, class I>
+struct JointProblem {
+  Pattern<I> cells;  // features of each row
+  const T* values;
+  T *regressor, *squares;  // n_features x rank
+  Size rank;
+  const I *visits, *positives, *negatives;  // n_visits, n_visits x n_positives, n_visits x n_negatives
+  Size n_visits, n_positives, n_negatives;
+  double gamma, negative_weight, rate, reg;
+  bool cosine;
+};
+
 // Every kernel returns false when it could not get the memory it needs, and has written nothing then.
 template <class T, class I>
 struct Kernels {
@@ -72,6 +107,9 @@ struct Kernels {
   bool (*ccd_sweep)(const CcdProblem<T, I>&, int n_threads);
   bool (*topk)(const TopkProblem<T, I>&, int n_threads);
   bool (*gram)(const T* dense, Size n_rows, Size rank, T* out, int n_threads);
+  bool (*cooccurrence)(const CooccurrenceProblem<I>&, int n_threads);
+  bool (*sgns)(const SgnsProblem<T, I>&, int n_threads);
+  bool (*joint)(const JointProblem<T, I>&, int n_threads);
 };
 
 struct Table {

@@ -10,38 +10,32 @@ same bits for every number of threads.
 
 from __future__ import annotations
 
-import importlib
-import os
-import warnings
-from types import ModuleType
 from typing import Literal
 
 import numpy as np
 
 from unseen.exceptions import ParameterError
 from unseen.kernels import _arguments as args
-from unseen.kernels import reference
+from unseen.kernels._provider import MODULE as _kernels
+from unseen.kernels._provider import NAME as _name
+from unseen.kernels.cooccurrence import cooccurrence
+from unseen.kernels.pairs import joint_sweep, sgns_sweep
 from unseen.typing import FloatArray, IndexArray
 
-__all__ = ["als_solve", "ccd_sweep", "gram", "isa", "provider", "sddmm", "spmm", "spmm_t", "topk"]
-
-
-def _choose_provider() -> tuple[str, ModuleType]:
-    if os.environ.get("UNSEEN_KERNELS") == "reference":
-        return "reference", reference
-    try:
-        native = importlib.import_module("unseen.kernels._native")
-    except ImportError as error:
-        warnings.warn(
-            f"the native kernels of unseen cannot be loaded ({error}); slow NumPy versions are used instead",
-            RuntimeWarning,
-            stacklevel=3,
-        )
-        return "reference", reference
-    return "native", native
-
-
-_name, _kernels = _choose_provider()
+__all__ = [
+    "als_solve",
+    "ccd_sweep",
+    "cooccurrence",
+    "gram",
+    "isa",
+    "joint_sweep",
+    "provider",
+    "sddmm",
+    "sgns_sweep",
+    "spmm",
+    "spmm_t",
+    "topk",
+]
 
 
 def provider() -> str:

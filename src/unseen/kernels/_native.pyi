@@ -55,3 +55,39 @@ def topk(
     col_ids: IndexArray,
     n_threads: int,
 ) -> tuple[IndexArray, FloatArray]: ...
+def cooccurrence(
+    indptr: IndexArray,
+    indices: IndexArray,
+    index_indptr: IndexArray,
+    index_indices: IndexArray,
+    k: int,
+    similarity: str,
+    recount: bool,
+    n_threads: int,
+) -> tuple[IndexArray, IndexArray, IndexArray]: ...
+def sgns(
+    words: FloatArray,
+    contexts: FloatArray,
+    centers: IndexArray,
+    positives: IndexArray,
+    negatives: IndexArray,
+    first_rate: float,
+    last_rate: float,
+    n_threads: int,
+) -> None: ...
+def joint(
+    indptr: IndexArray,
+    indices: IndexArray,
+    values: FloatArray,
+    regressor: FloatArray,
+    squares: FloatArray,
+    visits: IndexArray,
+    positives: IndexArray,
+    negatives: IndexArray,
+    gamma: float,
+    negative_weight: float,
+    rate: float,
+    reg: float,
+    cosine: bool,
+    n_threads: int,
+) -> None: ...

@@ -1,0 +1,78 @@
+"""Rows that share the most labels."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from unseen.exceptions import ParameterError
+from unseen.kernels import _arguments as args
+from unseen.kernels import _provider, reference_embeddings
+from unseen.typing import IndexArray
+
+__all__ = ["cooccurrence"]
+
+_kernels = _provider.module(reference_embeddings)
+
+
+def cooccurrence(
+    indptr: IndexArray,
+    indices: IndexArray,
+    index: tuple[IndexArray, IndexArray],
+    k: int,
+    *,
+    similarity: Literal["cosine", "share"] = "cosine",
+    recount: bool = False,
+    n_threads: int = 1,
+) -> tuple[IndexArray, IndexArray, IndexArray]:
+    """Find the k rows most like each row, by the labels that they share.
+
+    With M_ij the number of shared labels and n_j the labels of row j, the similarity is
+    ``M_ij / sqrt(n_i n_j)`` ("cosine") or ``M_ij / n_j`` ("share"). Ties go to the lower row. A row is
+    not its own neighbour, and rows without a shared label are nobody's. The inverted index is walked
+    row by row: O(sum over labels of count^2) steps, O(n k) memory.
+
+    Parameters
+    ----------
+    indptr, indices : arrays
+        CSR pattern, the labels of each row.
+    index : (indptr, indices)
+        Inverted index: the rows of each label. It may leave rows out to save time; then they
+        are not found through that label.
+    k : int
+    similarity : {"cosine", "share"}
+    recount : bool
+        Count the shared labels of the neighbours again from the rows; for an index that is not complete.
+    n_threads : int
+
+    Returns
+    -------
+    indptr, indices, counts : arrays
+        CSR matrix with the neighbours of each row, in increasing order, and the labels shared.
+
+    Examples
+    --------
+    Rows 0 and 1 share their only label; row 2 has it too, but others beside it.
+
+    >>> import numpy as np
+    >>> from unseen.kernels import cooccurrence
+    >>> labels = np.array([0, 1, 2, 4]), np.array([0, 0, 0, 1])
+    >>> rows = np.array([0, 3, 4]), np.array([0, 1, 2, 2])
+    >>> cooccurrence(*labels, rows, 1)[1]
+    array([1, 0, 0])
+    """
+    if similarity not in ("cosine", "share"):
+        raise ParameterError(f"similarity must be 'cosine' or 'share', got {similarity!r}")
+    indptr, indices = args.pattern(indptr, indices)
+    index_indptr, index_indices = args.pattern(*index)
+    width = np.result_type(indptr, index_indptr)
+    postings = np.diff(index_indptr).astype(np.int64)
+    work = int(postings @ postings)
+    ids, counts, sizes = _kernels.cooccurrence(
+        *(np.ascontiguousarray(a, dtype=width) for a in (indptr, indices, index_indptr, index_indices)),
+        max(min(k, len(indptr) - 2), 0), similarity, recount, args.threads(n_threads, work),
+    )  # fmt: skip
+    filled = np.arange(ids.shape[1]) < sizes[:, None]
+    ends = np.concatenate([[0], np.cumsum(sizes)])
+    return ends.astype(np.int32 if ends[-1] < 2**31 else np.int64), ids[filled].astype(width), counts[filled]
