@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from unseen.io import load
     from unseen.losses import Background, Biased, Logistic, Shifted, Squared
     from unseen.maps import Fourier, Given, Identity, Nystrom, Standardized, Tanh, Whitened, WithOnes
-    from unseen.multilabel import RidgeOvA
+    from unseen.multilabel import LEML, GIMCClassifier, RidgeOvA
     from unseen.regularisers import L1, Box, NonNegative, Nuclear, Ridge
     from unseen.terms import Term
 
@@ -102,6 +102,8 @@ _HOME = {
     "Tanh": "maps",
     "Whitened": "maps",
     "WithOnes": "maps",
+    "GIMCClassifier": "multilabel",
+    "LEML": "multilabel",
     "RidgeOvA": "multilabel",
     "Box": "regularisers",
     "L1": "regularisers",
@@ -130,6 +132,7 @@ __all__ = [
     "GIMC",
     "IMC",
     "L1",
+    "LEML",
     "Background",
     "BiasIMC",
     "BiasMC",
@@ -140,6 +143,7 @@ __all__ = [
     "DirtyIMC",
     "Fourier",
     "Full",
+    "GIMCClassifier",
     "Given",
     "Identity",
     "Logistic",

@@ -61,7 +61,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     arrays_path = directory / arrays_name
     manifest_path = directory / f".{MANIFEST}.{secrets.token_hex(4)}"
     try:
-        save_file({k: np.ascontiguousarray(v) for k, v in arrays.items()}, arrays_path)
+        # Not ascontiguousarray: it gives a single number a dimension that it did not have.
+        save_file({k: np.asarray(v, order="C") for k, v in arrays.items()}, arrays_path)
         # The library writes files for the owner alone; readable by others as the manifest is.
         manifest_path.touch()
         arrays_path.chmod(manifest_path.stat().st_mode)

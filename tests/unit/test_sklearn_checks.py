@@ -16,11 +16,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from unseen import (
     GIMC,
     IMC,
+    LEML,
     BiasIMC,
     BiasMC,
     BiasModel,
     Completion,
     DirtyIMC,
+    GIMCClassifier,
     MatrixFactorization,
     Maxide,
     MixedLinear,
@@ -46,6 +48,8 @@ LABELS = OWN_WORDS | {
     "check_supervised_y_2d": "a matrix with one column is one label, not a column of classes",
 }
 EXPECTED_FAILURES: dict[str, dict[str, str]] = {
+    "GIMCClassifier": LABELS,
+    "LEML": LABELS,
     "RidgeOvA": LABELS,
     "PUClustering": OWN_WORDS,
     "SPPMIEmbedding": OWN_WORDS,
@@ -79,6 +83,9 @@ def reasons(estimator: Any) -> dict[str, str]:
         PUClustering(3),
         RidgeOvA(),
         SPPMIEmbedding(2),
+        LEML(10, reg=0.1),
+        GIMCClassifier(10, max_iter=5),
+        GIMCClassifier(10, map="nystrom", solver="armijo", max_iter=5),
         CommonNeighbors(),
         Katz(),
         SVDKatz(2),

@@ -29,20 +29,32 @@ def _pool(n_threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(n_threads, thread_name_prefix="unseen")
 
 
-def in_blocks(task: Callable[[slice], T], n_rows: int, n_threads: int) -> Iterable[T]:
-    """Run ``task`` on consecutive slices of the rows; results come in order."""
-    slices = [slice(start, start + BLOCK_ROWS) for start in range(0, n_rows, BLOCK_ROWS)]
+def in_blocks(
+    task: Callable[[slice], T], n_rows: int, n_threads: int, *, block_rows: int | None = None
+) -> Iterable[T]:
+    """Run ``task`` on consecutive slices of the rows; results come in order.
+
+    ``block_rows`` is for tasks that do much with a row, so that two blocks are worth two threads.
+    """
+    step = BLOCK_ROWS if block_rows is None else block_rows
+    slices = [slice(start, start + step) for start in range(0, n_rows, step)]
     # Handing a block to another thread takes about as long as multiplying a few of them.
-    if n_threads <= 1 or len(slices) < 4:
+    if n_threads <= 1 or len(slices) < (4 if block_rows is None else 2):
         return map(task, slices)
     return _pool(n_threads).map(task, slices)
 
 
-def gram(left: FloatArray, right: FloatArray | None = None, *, n_threads: int = 1) -> FloatArray:
+def gram(
+    left: FloatArray, right: FloatArray | None = None, *, n_threads: int = 1, block_rows: int | None = None
+) -> FloatArray:
     """``left.T @ right`` (``right`` defaults to ``left``), accumulated in float64."""
     other = left if right is None else right
     total: Array = np.zeros((left.shape[1], other.shape[1]))
-    for part in in_blocks(lambda rows: left[rows].T @ other[rows], left.shape[0], n_threads):
+
+    def task(rows: slice) -> Array:
+        return left[rows].T @ other[rows]
+
+    for part in in_blocks(task, left.shape[0], n_threads, block_rows=block_rows):
         total += part
     return total
 

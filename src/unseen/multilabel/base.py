@@ -143,17 +143,12 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             score of the second less that of the first, of shape (n,).
         """
         features = self._read_new(X)
-        cells = features.shape[0] * self.n_labels_
         parts: list[Any] = []
         for block in self._blocks(features):
             with one_blas_thread():
                 scores = self._scores(block)
-            if not sparse.issparse(scores) and cells > self.max_dense_cells:
-                raise TooLargeError(
-                    f"decision_function would return {features.shape[0]} x {self.n_labels_} = {cells:,} "
-                    f"scores, more than max_dense_cells={self.max_dense_cells:,}; "
-                    "use predict_topk, which keeps the best labels only, or fewer rows"
-                )
+            if not sparse.issparse(scores):
+                self._refuse_large(features.shape[0])
             parts.append(scores)
         if sparse.issparse(parts[0]):
             return sparse.csr_array(sparse.vstack(parts, format="csr"))
@@ -278,6 +273,15 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
                 f"{self.n_features_in_} features as input"
             )
         return features
+
+    def _refuse_large(self, n_rows: int) -> None:
+        cells = n_rows * self.n_labels_
+        if cells > self.max_dense_cells:
+            raise TooLargeError(
+                f"{n_rows} x {self.n_labels_} = {cells:,} scores were asked for, more than "
+                f"max_dense_cells={self.max_dense_cells:,}; use predict_topk, which keeps the best "
+                "labels only, or fewer rows"
+            )
 
     def _blocks(self, X: Features) -> Iterator[Features]:
         step = self._block_rows()

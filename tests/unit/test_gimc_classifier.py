@@ -1,0 +1,367 @@
+"""Goal-directed classification: gradients, fast against naive, monotone, honest about bad input."""
+
+from __future__ import annotations
+
+import tracemalloc
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import unseen
+from unseen import Fourier, GIMCClassifier, Identity, Nystrom, Tanh
+from unseen.exceptions import DataWarning, InvalidDataError, ParameterError
+from unseen.maps.base import moved
+from unseen.multilabel.calibration import fit_sigmoid, fit_temperature, sigmoid, tempered
+from unseen.multilabel.gimc_arrays import LabelRows
+from unseen.multilabel.gimc_rows import BLOCK_ROWS, OtherRows, mapped_rows
+from unseen.multilabel.gimc_solvers import armijo
+
+MAPS = [
+    Fourier(5, gamma=0.2, learnable=True),
+    Nystrom(5, gamma=0.2, learnable=True),
+    Nystrom(5, gamma=0.2, learnable=True, whiten=False),
+    Tanh(5, learnable=True),
+]
+
+
+def map_name(a_map: Any) -> str:
+    return f"{type(a_map).__name__}-{getattr(a_map, 'whiten', '')}"
+
+
+def data(n: int = 70, d: int = 4, n_labels: int = 6, seed: int = 0) -> tuple[np.ndarray, sparse.csr_array]:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    return X, sparse.csr_array((rng.random((n, n_labels)) < 0.3).astype(float))
+
+
+def problem_of(
+    a_map: Any, X: Any, Y: Any, *, intercept: bool = False, tile: int = 2**28, n_threads: int = 1
+) -> LabelRows:
+    params = a_map.init(X, X.shape[0], np.random.default_rng(1))
+    return LabelRows(mapped_rows(X, a_map, params, n_threads), Y, 0.3, intercept, tile, n_threads)
+
+
+def naive_value(a_map: Any, params: Any, X: Any, Y: Any, W: np.ndarray, reg: float = 0.3) -> float:
+    phi = a_map.apply(X, X.shape[0], params).toarray()
+    return 0.5 * float(np.sum((Y.toarray() - phi @ W) ** 2)) + 0.5 * reg * float(np.sum(W**2))
+
+
+@pytest.mark.parametrize("a_map", MAPS, ids=map_name)
+@pytest.mark.parametrize("as_sparse", [False, True])
+def test_gradient_by_finite_differences(a_map: Any, as_sparse: bool) -> None:
+    X, Y = data()
+    X = sparse.csr_array(X) if as_sparse else X
+    problem = problem_of(a_map, X, Y)
+    weights = problem.best_weights(problem.moments())
+    gradient = problem.gradient(weights)
+    W = weights.label_factors.T
+    for name in a_map.learned:
+        rng = np.random.default_rng(3)
+        direction = {name: rng.standard_normal(problem.rows.params[name].shape)}
+        h = 1e-5
+        up, down = (naive_value(a_map, moved(problem.rows.params, direction, s), X, Y, W) for s in (h, -h))
+        slope = float(np.vdot(gradient[name], direction[name]))
+        assert slope == pytest.approx((up - down) / (2 * h), rel=1e-6)
+        assert -slope != pytest.approx((up - down) / (2 * h), rel=1e-3)
+
+
+@pytest.mark.parametrize("a_map", MAPS, ids=map_name)
+def test_gradient_of_the_reduced_objective(a_map: Any) -> None:
+    """The derivative through the best weights vanishes."""
+    X, Y = data()
+    problem = problem_of(a_map, X, Y)
+    gradient = problem.gradient(problem.best_weights(problem.moments()))
+    name = a_map.learned[0]
+    direction = {name: np.random.default_rng(3).standard_normal(gradient[name].shape)}
+
+    def reduced(step: float) -> float:
+        there = LabelRows(
+            mapped_rows(X, a_map, moved(problem.rows.params, direction, step), 1), Y, 0.3, False, 2**28, 1
+        )
+        moments = there.moments()
+        return there.reduced_value(moments, there.best_weights(moments))
+
+    slope = (reduced(1e-5) - reduced(-1e-5)) / 2e-5
+    assert float(np.vdot(gradient[name], direction[name])) == pytest.approx(slope, rel=1e-5)
+
+
+@pytest.mark.parametrize("a_map", MAPS, ids=map_name)
+@pytest.mark.parametrize("intercept", [False, True])
+def test_fast_forms_against_naive_ones(a_map: Any, intercept: bool) -> None:
+    X, Y = data()
+    problem = problem_of(a_map, X, Y, intercept=intercept)
+    phi = a_map.apply(X, len(X), problem.rows.params).toarray()
+    if intercept:
+        phi = np.hstack([phi, np.ones((len(X), 1))])
+    moments = problem.moments()
+    weights = problem.best_weights(moments)
+    W = np.linalg.solve(phi.T @ phi + 0.3 * np.eye(phi.shape[1]), phi.T @ Y.toarray())
+    np.testing.assert_allclose(weights.label_factors.T, W, atol=1e-9)
+    value = 0.5 * np.sum((Y.toarray() - phi @ W) ** 2) + 0.15 * np.sum(W**2)
+    assert problem.value(moments, weights) == pytest.approx(value, rel=1e-12)
+    assert problem.reduced_value(moments, weights) == pytest.approx(value, rel=1e-12)
+    moments.gram = moments.gram * 1.01  # a wrong Gram matrix is noticed
+    assert problem.value(moments, weights) != pytest.approx(value, rel=1e-6)
+
+
+@pytest.mark.parametrize("a_map", MAPS[:3], ids=map_name)
+def test_trials_along_a_direction(a_map: Any) -> None:
+    X, Y = data()
+    problem = problem_of(a_map, X, Y)
+    rows = problem.rows
+    start = rows.params
+    name = a_map.learned[0]
+    direction = {name: np.random.default_rng(5).standard_normal(start[name].shape)}
+    rows.aim(direction)
+    trial = problem.moments(0.3)
+    fresh = LabelRows(
+        mapped_rows(X, a_map, moved(start, direction, 0.3), 1), Y, 0.3, False, 2**28, 1
+    ).moments()
+    np.testing.assert_allclose(trial.gram, fresh.gram, atol=1e-10)
+    np.testing.assert_allclose(trial.cross, fresh.cross, atol=1e-10)
+    rows.advance(0.3)
+    np.testing.assert_allclose(problem.moments().gram, fresh.gram, atol=1e-10)
+
+
+@pytest.mark.parametrize("a_map", MAPS, ids=map_name)
+def test_tiles_and_threads_do_not_change_the_answer(a_map: Any) -> None:
+    X, Y = data(n=3 * BLOCK_ROWS + 17)
+    whole, tiled, threaded = (
+        problem_of(a_map, X, Y, tile=tile, n_threads=threads)
+        for tile, threads in ((2**28, 1), (1, 1), (2**28, 2))
+    )
+    assert whole.keeps_all
+    assert not tiled.keeps_all
+    results = []
+    for problem in (whole, tiled, threaded):
+        weights = problem.best_weights(problem.moments())
+        results.append((weights, problem.gradient(weights)))
+    name = a_map.learned[0]
+    np.testing.assert_allclose(results[0][1][name], results[1][1][name], rtol=1e-8, atol=1e-10)
+    assert results[0][1][name].tobytes() == results[2][1][name].tobytes()
+    assert results[0][0].label_factors.tobytes() == results[2][0].label_factors.tobytes()
+
+
+def test_own_form_of_a_map_equals_the_general_one() -> None:
+    X, Y = data()
+    a_map = MAPS[0]
+    fast = problem_of(a_map, X, Y)
+    slow = LabelRows(OtherRows(X, a_map, fast.rows.params, 1), Y, 0.3, False, 2**28, 1)
+    weights = fast.best_weights(fast.moments())
+    slow.moments()
+    np.testing.assert_allclose(
+        fast.gradient(weights)["projections"], slow.gradient(weights)["projections"], atol=1e-11
+    )
+
+
+SETTINGS = [
+    {"map": kind, "solver": solver, "whiten": whiten}
+    for kind, whiten in (("fourier", True), ("nystrom", True), ("nystrom", False))
+    for solver in ("armijo", "lbfgs")
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=lambda s: "-".join(map(str, s.values())))
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_objective_falls_from_that_of_the_fixed_map(settings: Any, dtype: Any) -> None:
+    X, Y = data(n=200)
+    options = {"random_state": 0, "validation_fraction": None, "reg": 0.5, "n_jobs": 1, **settings}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = GIMCClassifier(8, max_iter=8, **options).fit(X.astype(dtype), Y)
+    fixed = GIMCClassifier(8, learn_map=False, **options).fit(X.astype(dtype), Y)
+    objectives = [record["objective"] for record in model.history_]
+    assert objectives[0] == pytest.approx(fixed.history_[0]["objective"], rel=1e-9)
+    assert np.all(np.diff(objectives) <= 1e-6 * objectives[0])
+    assert objectives[-1] < 0.99 * objectives[0]
+    assert model.label_factors_.dtype == dtype
+    phi = model._embed(X.astype(dtype)).astype(np.float64)
+    W = model.label_factors_.T.astype(np.float64)
+    naive = 0.5 * np.sum((Y.toarray() - phi @ W) ** 2) + 0.25 * np.sum(W**2)
+    assert objectives[-1] == pytest.approx(naive, rel=1e-9 if dtype == np.float64 else 1e-4)
+
+
+def test_rows_and_labels_may_be_permuted() -> None:
+    X, Y = data(n=120)
+    problem = problem_of(MAPS[0], X, Y)
+    rng = np.random.default_rng(0)
+    rows, labels = rng.permutation(120), rng.permutation(6)
+    other = LabelRows(
+        mapped_rows(X[rows], MAPS[0], problem.rows.params, 1),
+        sparse.csr_array(Y[rows][:, labels]), 0.3, False, 2**28, 1,
+    )  # fmt: skip
+    for first, second, _ in zip(
+        armijo(problem, ("projections",)), armijo(other, ("projections",)), range(4), strict=False
+    ):
+        np.testing.assert_allclose(first.params["projections"], second.params["projections"], atol=1e-8)
+        np.testing.assert_allclose(
+            first.weights.label_factors[labels], second.weights.label_factors, atol=1e-8
+        )
+
+
+def test_learning_beats_the_random_map() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 8))
+    y = (X[:, 0] * X[:, 1] > 0).astype(int) + 2 * (X[:, 2] > 0)
+    settings: dict[str, Any] = {"random_state": 0, "n_jobs": 1}
+    learned = GIMCClassifier(10, **settings).fit(X[:400], y[:400]).score(X[400:], y[400:])
+    fixed = GIMCClassifier(10, learn_map=False, **settings).fit(X[:400], y[:400]).score(X[400:], y[400:])
+    assert learned > fixed + 0.1
+
+
+def test_the_kept_iterate_is_the_best_on_validation_rows() -> None:
+    X, Y = data(n=300)
+    model = GIMCClassifier(10, random_state=0, max_iter=30, patience=3, n_jobs=1).fit(X, Y)
+    scores = [record["validation"] for record in model.history_]
+    assert scores[model.best_iter_] == max(scores)
+    assert model.n_iter_ <= model.best_iter_ + 3
+    assert model.converged_
+
+
+def test_same_bits_at_any_number_of_threads() -> None:
+    X, Y = data(n=2 * BLOCK_ROWS + 100)
+    fits = [
+        GIMCClassifier(6, max_iter=3, random_state=0, n_jobs=jobs).fit(X.astype(np.float32), Y)
+        for jobs in (1, 2)
+    ]
+    assert fits[0].label_factors_.tobytes() == fits[1].label_factors_.tobytes()
+    assert fits[0].map_params_["projections"].tobytes() == fits[1].map_params_["projections"].tobytes()
+
+
+@pytest.mark.parametrize("kind", ["fourier", "nystrom"])
+def test_save_and_load(kind: str, tmp_path: Path) -> None:
+    X, Y = data(n=200)
+    model = GIMCClassifier(5, map=kind, calibrate=True, max_iter=3, random_state=0).fit(X, Y)
+    model.save(tmp_path / "model")
+    again = unseen.load(tmp_path / "model")
+    np.testing.assert_array_equal(model.decision_function(X), again.decision_function(X))
+    np.testing.assert_array_equal(model.predict_proba(X), again.predict_proba(X))
+
+
+# -- probabilities -----------------------------------------------------------------------
+
+
+def test_probabilities_of_classes_and_labels() -> None:
+    X, Y = data(n=300)
+    y = np.where(X[:, 0] > 0.5, "high", np.where(X[:, 0] < -0.5, "low", "middle"))
+    model = GIMCClassifier(10, calibrate=True, random_state=0, max_iter=5).fit(X, y)
+    probability = model.predict_proba(X)
+    np.testing.assert_allclose(probability.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(model.classes_[probability.argmax(axis=1)], model.predict(X))
+    of_labels = GIMCClassifier(10, calibrate=True, random_state=0, max_iter=5).fit(X, Y).predict_proba(X)
+    assert of_labels.min() >= 0
+    assert of_labels.max() <= 1
+    assert of_labels.mean() == pytest.approx(Y.toarray().mean(), abs=0.06)
+    assert not hasattr(GIMCClassifier(), "predict_proba")
+
+
+def test_calibration_finds_the_truth() -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.standard_normal((4000, 3))
+    truth = tempered(scores, 2.5)
+    codes = (rng.random(4000)[:, None] > np.cumsum(truth, axis=1)).sum(axis=1)
+    assert fit_temperature(scores, codes) == pytest.approx(2.5, rel=0.1)
+    labels = sparse.csr_array((rng.random(scores.shape) < sigmoid(scores, 1.5, -1.0)).astype(float))
+    slope, offset = fit_sigmoid(scores, labels)
+    assert slope == pytest.approx(1.5, rel=0.1)
+    assert offset == pytest.approx(-1.0, rel=0.1)
+
+
+# -- bad and odd input -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"n_components": 0}, "n_components"),
+        ({"map": "cosine"}, "map must be one of 'fourier', 'nystrom'"),
+        ({"map": Identity()}, "cannot be applied to new rows"),
+        ({"gamma": -1.0}, "gamma"),
+        ({"gamma": "wide"}, "'0.3median'"),
+        ({"reg": -1.0}, "reg"),
+        ({"solver": "sgd"}, "solver"),
+        ({"validation_fraction": 1.5}, "validation_fraction"),
+        ({"calibrate": True, "validation_fraction": None}, "calibrate=True needs validation_fraction"),
+        ({"max_iter": 0}, "max_iter"),
+        ({"patience": 0}, "patience"),
+        ({"max_tile_bytes": 0}, "max_tile_bytes"),
+    ],
+)
+def test_bad_parameters_are_named(settings: Any, message: str) -> None:
+    X, Y = data()
+    with pytest.raises(ParameterError, match=message):
+        GIMCClassifier(**settings).fit(X, Y)
+
+
+def test_too_few_rows_to_calibrate() -> None:
+    X, Y = data(n=20)
+    with pytest.raises(InvalidDataError, match=r"at least 10 validation rows.*20 rows gives 2"):
+        GIMCClassifier(3, calibrate=True).fit(X, Y)
+
+
+def test_underflowing_kernels_warn() -> None:
+    X, Y = data()
+    with pytest.warns(DataWarning, match="gamma"):
+        model = GIMCClassifier(5, map="nystrom", gamma=1e9, random_state=0).fit(X, Y)
+    assert np.isfinite(model.label_factors_).all()
+
+
+def test_duplicate_landmarks_do_no_harm() -> None:
+    X, Y = data(n=6)
+    X, Y = np.repeat(X, 20, axis=0), sparse.csr_array(np.repeat(Y.toarray(), 20, axis=0))
+    model = GIMCClassifier(40, map="nystrom", random_state=0, max_iter=3).fit(X, Y)
+    assert np.isfinite(model.decision_function(X)).all()
+
+
+@pytest.mark.parametrize("kind", ["fourier", "nystrom"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_one_row_one_class_and_more_features_than_rows(kind: str) -> None:
+    X, Y = data(n=12)
+    for n in (1, 12):
+        model = GIMCClassifier(30, map=kind, random_state=0, max_iter=2).fit(X[:n], np.ones((n, 2)))
+        assert np.isfinite(model.decision_function(X)).all()
+    single = GIMCClassifier(5, map=kind, random_state=0, max_iter=2).fit(X, ["only"] * 12)
+    assert set(single.predict(X)) == {"only"}
+    no_penalty = GIMCClassifier(30, map=kind, reg=0.0, random_state=0, max_iter=2).fit(X, Y)
+    assert np.isfinite(no_penalty.label_factors_).all()
+
+
+def test_empty_rows_columns_and_labels() -> None:
+    X, Y = data(n=150)
+    X[3] = 0
+    X[:, 1] = 7.0
+    Y = sparse.lil_array(Y)
+    Y[5, :] = 0
+    Y[:, 2] = 0
+    for features in (X, sparse.csr_array(X)):
+        model = GIMCClassifier(6, random_state=0, max_iter=3).fit(features, sparse.csr_array(Y))
+        assert np.isfinite(model.decision_function(features)).all()
+
+
+def test_memory_of_many_labels() -> None:
+    """50,000 x 200,000 labels: one dense matrix of them would have 80 GB."""
+    n, n_labels, rng = 50_000, 200_000, np.random.default_rng(0)
+    X = rng.standard_normal((n, 20)).astype(np.float32)
+    cells = rng.integers(0, n_labels, (n, 3))
+    Y = sparse.csr_array(
+        (np.ones(3 * n, dtype=np.float32), cells.ravel(), np.arange(0, 3 * n + 1, 3)), shape=(n, n_labels)
+    )
+    tracemalloc.start()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = GIMCClassifier(
+                16, max_iter=3, tol=0.0, random_state=0, validation_fraction=None, solver="armijo"
+            )
+            model.fit(X, Y)
+        model.predict_topk(X[:100], 3)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert model.n_iter_ == 3
+    assert peak < 1.5 * 2**30, f"{peak / 2**20:.0f} MiB"
+    assert peak < 4 * n * n_labels // 40  # what a fortieth of a dense block would take
