@@ -8,7 +8,7 @@ removed cells of a run are read once, after everything about the model is settle
     these: penalties, centring, the rank of IMC and the number of sweeps. The cells that seed 100
     removes are never read.
 2.  Penalties of the low-rank parts are walked from large to small, as multiples of the spectral norm of
-    the centred cells. A walk ends after two values in vain.
+    the cells less their mean. A walk ends after two values in vain.
 3.  Runs with 20 and 30 % removed and the folds take the settings found at 20 %, the others those found
     at 50 %, as multiples of their own spectral norm, and are fitted to all their remaining cells.
 
@@ -24,6 +24,7 @@ import json
 import time
 import warnings
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -69,14 +70,12 @@ class Run:
     def __init__(self, train: Observations, data: Any) -> None:
         self.train = train
         self.features = {"row_features": data.row_features, "col_features": data.col_features}
-        self._scales: dict[str, tuple[float, float]] = {}
 
-    def scales(self, center: str) -> tuple[float, float]:
+    @cached_property
+    def scales(self) -> tuple[float, float]:
         """Automatic penalties of the hard form: of G, and the spectral norm for E."""
-        if center not in self._scales:
-            probe = MixedLinear(center=center, max_iter=1, n_jobs=1).fit(self.train, **self.features)
-            self._scales[center] = float(probe.reg_g_), float(probe.reg_e_)
-        return self._scales[center]
+        probe = MixedLinear(max_iter=1, n_jobs=1).fit(self.train, **self.features)
+        return float(probe.reg_g_), float(probe.reg_e_)
 
     def model(self, setting: Setting) -> Any:
         family, value, sweeps = setting["family"], setting["value"], setting.get("sweeps")
@@ -85,13 +84,13 @@ class Run:
         common = {"center": setting["center"], "n_jobs": 1, "random_state": 0}
         common |= {} if sweeps is None else {"max_iter": sweeps, "tol": 0.0}
         if family in ("soft", "hard"):
-            reg_g, norm = self.scales(setting["center"])
+            reg_g, norm = self.scales
             common = {"max_iter": 40, "tol": 0.0, **common}
             reg_e = value * norm * (11.0 if family == "soft" else 1.0)
             return MixedLinear(reg_g, reg_e, constraint=family, **common)
         common["intercept"] = setting["intercept"]
         if family == "dirty":
-            norm = self.scales(setting["center"])[1]
+            norm = self.scales[1]
             return DirtyIMC(1.0, value * norm, **{"max_iter": 40, "tol": 1e-4, **common})
         if family == "maxide":
             return Maxide(value, **{"max_iter": 100, "tol": 1e-6, **common})

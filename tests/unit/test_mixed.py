@@ -311,6 +311,24 @@ def test_automatic_penalties_follow_the_scale_of_the_data() -> None:
     assert one.reg_g == "auto"
 
 
+def test_automatic_penalties_keep_the_rank_small_where_cells_are_few() -> None:
+    rng = np.random.default_rng(0)
+    n, m = 900, 600
+    keys = np.unique(rng.integers(0, n * m, 7000))
+    rows, cols = np.divmod(keys, m)
+    X, Y = rng.standard_normal((n, 3)), rng.standard_normal((m, 3))
+    values = np.einsum("ij,ij->i", X[rows], Y[cols]) + rng.standard_normal(keys.size)
+    cells = Observations.from_triples(rows, cols, values, shape=(n, m))
+    model = MixedLinear(constraint="soft", max_iter=4, tol=0.0, random_state=0)
+    model.fit(cells, row_features=X, col_features=Y)
+    assert 0 < max(entry["rank"] for entry in model.history_) <= 65
+    # Control: a share of the largest value alone lets a good part of the noise pass.
+    centred = sparse.coo_array((values - values.mean(), (rows, cols)), shape=(n, m))
+    norm = np.linalg.norm(centred.toarray(), 2)
+    shared = clone(model).set_params(reg_e=0.11 * 100.0 * norm, max_iter=1)
+    assert shared.fit(cells, row_features=X, col_features=Y).rank_ > 300
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [("reg_g", -1.0), ("reg_e", 0.0), ("reg_e", "best"), ("constraint", "firm"), ("rho", 0.0), ("init", "x"),

@@ -7,7 +7,7 @@ import pytest
 
 from unseen import Observations
 from unseen.linalg.lowrank_sum import LowRankPlusSparse
-from unseen.linalg.svt import nuclear_norm_of_product, spectral_norm, thresholded_svd
+from unseen.linalg.svt import nuclear_norm_of_product, singular_value, spectral_norm, thresholded_svd
 
 
 def operator(n: int, m: int, rank: int, seed: int = 0) -> LowRankPlusSparse:
@@ -49,6 +49,18 @@ def test_against_lapack(n: int, m: int, rank: int, share: float, warm: bool) -> 
     if kept.sum() > 3:
         capped = thresholded_svd(op, threshold, rng=rng, max_rank=int(kept.sum()) - 1, dense=False)
         assert capped.s.size == kept.sum() - 1
+
+
+@pytest.mark.parametrize(("n", "m"), [(60, 40), (700, 600)])
+def test_a_singular_value_by_its_number(n: int, m: int) -> None:
+    op = operator(n, m, 3)
+    s = np.linalg.svd(op.toarray(), compute_uv=False)
+    for k in (1, 3, 30):
+        found = singular_value(op, k, np.random.default_rng(0))
+        assert 0.95 * s[k - 1] <= found <= s[k - 1] * (1 + 1e-9)
+    # Control: the bounds tell the third from the fourth, and one step from several.
+    assert 0.95 * s[2] > s[3]
+    assert singular_value(op, m + 1, np.random.default_rng(0)) == 0.0
 
 
 def test_nothing_above_the_threshold() -> None:

@@ -16,7 +16,7 @@ from unseen.estimators.side_maps import bilinear_maps
 from unseen.exceptions import ParameterError
 from unseen.linalg.blocked import gram, matmul
 from unseen.linalg.lowrank_sum import LowRankPlusSparse
-from unseen.linalg.svt import spectral_norm
+from unseen.linalg.svt import singular_value, spectral_norm
 from unseen.losses import Squared
 from unseen.maps import Constant
 from unseen.offsets import Offsets
@@ -32,6 +32,8 @@ from unseen.validation import check_choice, check_count, check_positive
 
 __all__ = ["MixedLinear"]
 
+FIRST_RANK = 50
+"""Singular values of the cells that an automatic penalty of the soft form lets pass at most."""
 NEARLY_HARD = 1e4
 """Weight of a new row's cells where the training cells are kept exactly."""
 
@@ -57,8 +59,9 @@ class MixedLinear(Explained, PathMixin):
     reg_g : float or "auto", default="auto"
         Weight of the L1 norm of G; "auto" is 0.005 max |Xa' P(M - mean) Ya|.
     reg_e : float or "auto", default="auto"
-        Weight of the nuclear norm of E; "auto" is s1 (hard) or 0.11 rho s1 (soft), s1 the
-        largest singular value of P(M - mean).
+        Weight of the nuclear norm of E; "auto" is s1 (hard) or rho max(0.11 s1, s50) (soft), with
+        s1 and s50 the largest and the 50th singular value of P(M - mean). The second keeps the
+        rank small where cells are so few that noise has many values above 0.11 s1.
     constraint : {"hard", "soft"}, default="hard"
         Whether E equals the observed cells. Noisy values need a large rank of E then; prefer
         "soft", or an early stop by ``validation_fraction``.
@@ -217,9 +220,12 @@ class MixedLinear(Explained, PathMixin):
         self.reg_g_ = solver.rule(problem).l1
         self.reg_e_ = _number("reg_e", self.reg_e)
         if self.reg_e == "auto":
-            largest = spectral_norm(_sparse(cells, problem.n_threads), rng)
-            share = 0.11 * check_positive("rho", self.rho) if self.constraint == "soft" else 1.0
-            self.reg_e_ = max(share * largest, np.finfo(float).tiny)
+            operator = _sparse(cells, problem.n_threads)
+            scale = spectral_norm(operator, rng)
+            if self.constraint == "soft":
+                crowded = singular_value(operator, FIRST_RANK, rng)
+                scale = check_positive("rho", self.rho) * max(0.11 * scale, crowded)
+            self.reg_e_ = max(scale, np.finfo(float).tiny)
         solver.set_params(reg_e=self.reg_e_)
 
     def _keep(self, problem: Problem, state: State) -> None:

@@ -19,6 +19,7 @@ __all__ = [
     "Operator",
     "Triplets",
     "nuclear_norm_of_product",
+    "singular_value",
     "spectral_bounds",
     "spectral_norm",
     "thresholded_svd",
@@ -234,6 +235,23 @@ def spectral_norm(operator: Operator, rng: np.random.Generator, *, tol: float = 
             break
         last, block = float(s[0]), v
     return float(s[0])
+
+
+def singular_value(operator: Operator, k: int, rng: np.random.Generator, *, n_steps: int = 8) -> float:
+    """About the k-th largest singular value, from below; 0 where there are not so many.
+
+    A few steps on a block: among many values of about the same size it comes out a little small.
+    """
+    n, m = operator.shape
+    if min(n, m) < k:
+        return 0.0
+    if min(n, m) <= DENSE_SIDE and n * m <= DENSE_CELLS:
+        return float(np.linalg.svd(operator.toarray(), compute_uv=False)[k - 1])
+    block = _widen(np.zeros((m, 0)), min(k + OVERSAMPLING, n, m), rng)
+    for _ in range(n_steps):
+        basis, _ = np.linalg.qr(operator.dot(block))
+        block, s, _ = np.linalg.svd(operator.tdot(basis), full_matrices=False)
+    return float(s[k - 1])
 
 
 class NormBounds(NamedTuple):
