@@ -17,12 +17,14 @@ from unseen import (
     GIMC,
     IMC,
     LEML,
+    MCCC,
     BiasIMC,
     BiasMC,
     BiasModel,
     Completion,
     DirtyIMC,
     GIMCClassifier,
+    GIMCClustering,
     MatrixFactorization,
     Maxide,
     MixedLinear,
@@ -53,6 +55,8 @@ EXPECTED_FAILURES: dict[str, dict[str, str]] = {
     "RidgeOvA": LABELS,
     "PUClustering": OWN_WORDS,
     "SPPMIEmbedding": OWN_WORDS,
+    "GIMCClustering": OWN_WORDS,
+    "MCCC": OWN_WORDS,
 }
 
 
@@ -81,6 +85,8 @@ def reasons(estimator: Any) -> dict[str, str]:
         BiasIMC(2, alpha=0.9, weights=False),
         ShiftIMC(2, rho=0.5, weights=False),
         PUClustering(3),
+        GIMCClustering(3, n_components=8, max_iter=3),
+        MCCC(3),
         RidgeOvA(),
         SPPMIEmbedding(2),
         LEML(10, reg=0.1),

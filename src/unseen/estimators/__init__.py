@@ -6,6 +6,7 @@ from unseen.estimators.completion import Completion
 from unseen.estimators.composed import ComposedCompleter, Composition
 from unseen.estimators.explained import Explanation, Interaction, Interactions
 from unseen.estimators.factorization import MatrixFactorization, SoftImpute
+from unseen.estimators.gimc_clustering import MCCC, GIMCClustering
 from unseen.estimators.goal_directed import GIMC
 from unseen.estimators.inductive import IMC
 from unseen.estimators.mixed_linear import MixedLinear
@@ -18,6 +19,7 @@ from unseen.estimators.sparse_bilinear import SparseBilinear
 __all__ = [
     "GIMC",
     "IMC",
+    "MCCC",
     "BiasIMC",
     "BiasMC",
     "BiasModel",
@@ -27,6 +29,7 @@ __all__ = [
     "Composition",
     "DirtyIMC",
     "Explanation",
+    "GIMCClustering",
     "Interaction",
     "Interactions",
     "MatrixFactorization",

@@ -76,9 +76,7 @@ class GoalDirected(Solver):
         self.cg_tol = cg_tol
 
     def refuses(self, problem: Problem) -> str | None:
-        if self.tied and any(
-            term.row_map.get_params() != term.col_map.get_params() for term in problem.terms
-        ):
+        if self.tied and not all(_alike(term.row_map, term.col_map) for term in problem.terms):
             return (
                 "tied maps must be the same on both sides, and these differ; pass equal maps, or tied=False"
             )
@@ -248,3 +246,14 @@ class _Along:
 
 def _map(term: BoundTerm, side: str) -> FeatureMap:
     return term.row_map if side == "row" else term.col_map
+
+
+def _alike(one: object, other: object) -> bool:
+    """Whether two maps (or settings of maps) are the same, maps inside them included."""
+    if not isinstance(one, FeatureMap):
+        return bool(one == other)
+    if type(one) is not type(other):
+        return False
+    assert isinstance(other, FeatureMap)
+    ours, theirs = one.get_params(deep=False), other.get_params(deep=False)
+    return all(_alike(ours[name], theirs[name]) for name in ours)
