@@ -2,41 +2,43 @@
 
 from __future__ import annotations
 
-import importlib
 import re
-from typing import Any
+from pathlib import Path
 
 import pytest
 
+from unseen.reproduction import EXPERIMENTS, Verdict, read
+
 benchmarks = pytest.importorskip("benchmarks", reason="benchmarks are not part of this copy")
-from benchmarks import _tables, pu_tables  # noqa: E402
+from benchmarks import pages  # noqa: E402
 
-PAGES = ["links_tables", "pu_tables"]
-
-
-def page_of(name: str) -> tuple[str, dict[str, str]]:
-    module: Any = importlib.import_module(f"benchmarks.{name}")
-    return (_tables.ROOT / "docs" / module.PAGE).read_text(encoding="utf-8"), module.tables()
+MARKED = [path for path in pages.pages() if pages.filled(path.read_text(encoding="utf-8"))]
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_tables_are_those_of_the_stored_results(name: str) -> None:
-    page, tables = page_of(name)
-    assert _tables.fill(page, tables) == page, f"run: python -m benchmarks {name}"
-    assert set(re.findall("<!-- table: (.*?) -->", page)) == set(tables)
-    # Negative control: a typed digit is noticed.
-    digit = re.search(r"<!-- table: .*? -->.*?\.(\d)", page, flags=re.DOTALL)
-    assert digit is not None
-    typed = page[: digit.start(1)] + str((int(digit[1]) + 1) % 10) + page[digit.end(1) :]
-    assert _tables.fill(typed, tables) != typed
+@pytest.mark.parametrize("path", MARKED, ids=lambda path: path.name)
+def test_tables_are_those_of_the_stored_results(path: Path) -> None:
+    page = path.read_text(encoding="utf-8")
+    assert pages.filled(page) == page, "run: python -m benchmarks pages"
+    for mark in re.findall("<!-- table: (.*?/.*?) -->", page):
+        assert mark.partition("/")[0] in EXPERIMENTS
+        # Negative control: a typed digit is noticed.
+        digit = re.search(rf"<!-- table: {re.escape(mark)} -->.*?(\d)", page, flags=re.DOTALL)
+        assert digit is not None
+        typed = page[: digit.start(1)] + str((int(digit[1]) + 1) % 10) + page[digit.end(1) :]
+        assert pages.filled(typed) != typed
+
+
+@pytest.mark.parametrize("name", [name for name in EXPERIMENTS if (pages.RESULTS / f"{name}.json").exists()])
+def test_stored_results_are_whole(name: str) -> None:
+    experiment = EXPERIMENTS[name]
+    outcome = read(experiment, pages.RESULTS)
+    assert not outcome.quick
+    assert outcome.claims()
+    assert all(table.lines for table in outcome.tables().values())
 
 
 def test_stored_results_are_as_the_page_says() -> None:
-    runs = _tables.stored("pu_alpha")["runs"]
-    for group in pu_tables.grouped(runs, "setting", "rho").values():
-        chosen, best = (sum(run[f"recall_{key}"] for run in group) for key in ("chosen", "best"))
-        assert chosen > 0.95 * best
-    runs = _tables.stored("pu_clustering")["runs"]
-    default = [r for r in runs if not r["whiten"] and r["method"] == "weighted" and r["reg"] == "0.02max"]
-    for group in pu_tables.grouped(default, "data").values():
-        assert sum(run["clusters"] for run in group) / len(group) < 0.1
+    claims = read(EXPERIMENTS["pu-alpha"], pages.RESULTS).claims()
+    assert claims[0].verdict is Verdict.HOLDS
+    claims = read(EXPERIMENTS["pu-links"], pages.RESULTS).claims()
+    assert claims[0].verdict is Verdict.HOLDS

@@ -1,0 +1,90 @@
+"""``unseen reproduce``: tables and figures of the papers, run again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from unseen.cli.errors import UsageError
+from unseen.cli.output import Output
+
+__all__ = ["reproduce"]
+
+
+def reproduce(
+    out: Output,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME...", help="Experiments, papers, or all; --list names them."),
+    ] = None,
+    directory: Annotated[
+        Path, typer.Option("--out", "-o", metavar="DIR", help="Results; parts found there are not repeated.")
+    ] = Path("reproduction"),
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller sizes and fewer repetitions.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Run everything again.")] = False,
+    listing: Annotated[bool, typer.Option("--list", help="Name the experiments and end.")] = False,
+) -> None:
+    """Run tables and figures of the papers again; writes JSON, CSV and one page."""
+    from unseen.reproduction import EXPERIMENTS, PAPERS
+
+    if listing:
+        lines = [(e.name, e.paper, e.shows, ", ".join(e.datasets)) for e in EXPERIMENTS.values()]
+        document = {"command": "reproduce", "experiments": [list(line) for line in lines], "papers": PAPERS}
+        out.result(document, lambda: out.table(["name", "paper", "shows", "real data"], lines))
+        return
+    chosen = []
+    for name in names or []:
+        found = [e for e in EXPERIMENTS.values() if name in ("all", e.name, e.paper)]
+        if not found:
+            raise UsageError(f"{name}: there are {', '.join(EXPERIMENTS)}; {', '.join(PAPERS)}; and all")
+        chosen += [experiment for experiment in found if experiment not in chosen]
+    if not chosen:
+        raise UsageError("a name is needed; --list shows them, all runs everything")
+    if directory.exists() and not directory.is_dir():
+        raise UsageError(f"--out {directory}: there is a file of that name; a directory is written")
+    _run(out, chosen, directory, quick=quick, fresh=fresh)
+
+
+def _run(out: Output, chosen: list[Any], directory: Path, *, quick: bool, fresh: bool) -> None:
+    import matplotlib as mpl
+    from tqdm import tqdm
+
+    from unseen.cli.sinks import replacing
+    from unseen.reproduction import make_page, run
+
+    mpl.use("Agg")
+    outcomes = []
+    for number, experiment in enumerate(chosen, 1):
+        out.note(f"{number} of {len(chosen)}: {experiment.name}, {experiment.shows}")
+        with tqdm(disable=not out.progress, leave=False) as bar:
+
+            def progress(key: str, done: int, total: int, bar: Any = bar) -> None:
+                bar.total = total
+                bar.n = done
+                bar.set_description(key)
+
+            outcomes.append(run(experiment, directory, quick=quick, fresh=fresh, progress=progress))
+    directory.mkdir(parents=True, exist_ok=True)
+    page = directory / "index.html"
+    with replacing(page) as temporary:
+        temporary.write_text(make_page(outcomes).html(), encoding="utf-8")
+    verdicts = [
+        (outcome.experiment.name, claim.text, str(claim.verdict), claim.why)
+        for outcome in outcomes
+        for claim in outcome.claims()
+    ]
+    document = {
+        "command": "reproduce",
+        "report": str(page),
+        "quick": quick,
+        "claims": [list(line) for line in verdicts],
+        "seconds": {outcome.experiment.name: outcome.seconds for outcome in outcomes},
+    }
+
+    def show() -> None:
+        out.table(["run", "claim", "verdict", "found"], verdicts)
+        print(f"Report: {page}")
+
+    out.result(document, show)

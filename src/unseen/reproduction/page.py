@@ -1,0 +1,69 @@
+"""All outcomes on one page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from unseen.report import Report
+from unseen.reproduction.experiment import Verdict
+from unseen.reproduction.runner import Outcome, surroundings
+
+__all__ = ["PAPERS", "make_page"]
+
+PAPERS = {
+    "gimc": "Goal-Directed Inductive Matrix Completion (Si, Chiang, Hsieh, Rao, Dhillon; KDD 2016)",
+    "exmlds": "Leveraging Distributional Semantics for Multi-Label Learning (Wadbude, Gupta, Rai, Natarajan, "
+    "Karnick, Jain)",
+    "pu": "PU Learning for Matrix Completion (Hsieh, Natarajan, Dhillon; ICML 2015)",
+    "mixed": "Matrix completion by a mixed linear model of side information",
+    "amf": "Augmented matrix factorisation by compressive sampling of unobserved entries",
+}
+
+
+def make_page(outcomes: Sequence[Outcome]) -> Report:
+    """Verdicts first, then each experiment with tables beside the paper's numbers."""
+    quick = any(outcome.quick for outcome in outcomes)
+    seconds = sum(outcome.seconds for outcome in outcomes)
+    lead = (
+        f"{len(outcomes)} tables and figures of the papers, run again in {_time(seconds)}. "
+        + ("This was a quick run: smaller sizes and fewer repetitions than the papers'. " if quick else "")
+        + "Settings were chosen on validation data; test data were scored once."
+    )
+    page = Report("The papers, run again", lead)
+    verdicts = [
+        [outcome.experiment.paper, outcome.experiment.name, claim.text, str(claim.verdict), claim.why]
+        for outcome in outcomes
+        for claim in outcome.claims()
+    ]
+    counts = {kind: sum(line[3] == kind for line in verdicts) for kind in Verdict}
+    page.section("Claims", "; ".join(f"{count} {kind}" for kind, count in counts.items()) + ".")
+    page.table(["paper", "run", "claim", "verdict", "found"], verdicts)
+    for paper, title in PAPERS.items():
+        own = [outcome for outcome in outcomes if outcome.experiment.paper == paper]
+        if own:
+            page.section(title)
+        for outcome in own:
+            add_outcome(page, outcome)
+    page.section("How it was run").table(
+        ["", ""], [[name, str(value)] for name, value in surroundings().items()]
+    )
+    return page
+
+
+def add_outcome(page: Report, outcome: Outcome) -> None:
+    """One experiment."""
+    experiment = outcome.experiment
+    page.section(f"{experiment.name}: {experiment.shows}", experiment.differences)
+    if outcome.missing:
+        page.section("", outcome.missing)
+        return
+    for name, table in outcome.tables().items():
+        page.table(table.head, table.lines, caption=f"{name}. {table.note}".strip())
+    figures = outcome.figures()
+    if figures:
+        page.figures(figures)
+    page.table(["run time", "quick"], [[_time(outcome.seconds), "yes" if outcome.quick else "no"]])
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"

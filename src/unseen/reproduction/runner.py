@@ -1,0 +1,147 @@
+"""Run experiments part by part; a run that was ended goes on where it was."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import platform
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from unseen import __version__, kernels
+from unseen.exceptions import DownloadError
+from unseen.reproduction.experiment import Claim, Experiment, Row, Table, Verdict
+
+__all__ = ["Outcome", "read", "run", "surroundings"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A finished experiment."""
+
+    experiment: Experiment
+    rows: list[Row]
+    seconds: float
+    quick: bool
+    missing: str | None = None
+    """Why there are no rows."""
+
+    def tables(self) -> dict[str, Table]:
+        """Tables by name."""
+        return {} if self.missing else self.experiment.tables(self.rows)
+
+    def claims(self) -> list[Claim]:
+        """What the run says about the paper's claims."""
+        if self.missing:
+            return [Claim(self.experiment.shows, Verdict.UNTESTED, self.missing)]
+        return self.experiment.claims(self.rows)
+
+    def figures(self) -> list[tuple[Any, str]]:
+        """Drawn figures."""
+        return [] if self.missing else self.experiment.figures(self.rows)
+
+
+def surroundings() -> dict[str, Any]:
+    """Versions and machine, as far as a reader needs them to judge a figure."""
+    return {
+        "unseen": __version__,
+        "numpy": version("numpy"),
+        "scipy": version("scipy"),
+        "scikit-learn": version("scikit-learn"),
+        "python": platform.python_version(),
+        "kernels": kernels.provider(),
+        "isa": kernels.isa(),
+    }
+
+
+def run(
+    experiment: Experiment,
+    folder: Path,
+    *,
+    quick: bool = False,
+    fresh: bool = False,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Outcome:
+    """Run what is not there yet and write ``NAME.json`` and a CSV file for each table.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        What to run.
+    folder : Path
+        Where results are kept; parts that are found there are not run again.
+    quick : bool, default=False
+        Smaller sizes and fewer repetitions.
+    fresh : bool, default=False
+        Run everything again.
+    progress : callable, optional
+        Called with the name of a part, its number and how many there are.
+
+    Returns
+    -------
+    Outcome
+        Rows of all parts.
+    """
+    path = folder / f"{experiment.name}.json"
+    stored = None if fresh or not path.exists() else json.loads(path.read_text(encoding="utf-8"))
+    if stored is None or stored["quick"] != quick:
+        stored = {"experiment": experiment.name, "quick": quick, "seconds": 0.0, "units": {}}
+    units = list(experiment.units(quick))
+    for number, unit in enumerate(units):
+        if progress is not None:
+            progress(unit.key, number, len(units))
+        if unit.key in stored["units"]:
+            continue
+        start = time.perf_counter()
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # settings that are tried may fail to settle
+                rows = unit.run()
+        except DownloadError as error:
+            return Outcome(experiment, [], 0.0, quick, f"the data are not here: {error}")
+        stored["seconds"] += time.perf_counter() - start
+        stored["units"][unit.key] = rows
+        stored["surroundings"] = surroundings()
+        _replace(path, json.dumps(stored, indent=1) + "\n")
+    known = {unit.key for unit in units}
+    stored["units"] = {key: rows for key, rows in stored["units"].items() if key in known}
+    outcome = _outcome(experiment, stored)
+    for name, table in outcome.tables().items():
+        _replace(folder / f"{experiment.name}-{_plain(name)}.csv", _csv(table))
+    return outcome
+
+
+def read(experiment: Experiment, folder: Path) -> Outcome:
+    """The outcome of an earlier run."""
+    path = folder / f"{experiment.name}.json"
+    return _outcome(experiment, json.loads(path.read_text(encoding="utf-8")))
+
+
+def _outcome(experiment: Experiment, stored: dict[str, Any]) -> Outcome:
+    rows = [row for part in stored["units"].values() for row in part]
+    return Outcome(experiment, rows, stored["seconds"], stored["quick"])
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a file in one step, so that an interrupted run leaves the last whole one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(temporary, path)
+
+
+def _csv(table: Table) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows([table.head, *table.lines])
+    return out.getvalue()
+
+
+def _plain(name: str) -> str:
+    return "".join(letter if letter.isalnum() else "-" for letter in name).strip("-")
