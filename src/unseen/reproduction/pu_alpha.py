@@ -44,7 +44,7 @@ def one(setting: str, rho: float, seed: int) -> list[Row]:
     """All weights on one draw."""
     how = SETTINGS[setting]
     data = make_positives(*SHAPE, rho=rho, random_state=seed, **how)
-    rank = 2 * how.get("n_groups", how.get("rank"))
+    rank = 2 * int(how.get("n_groups") or how["rank"])
     seen = data.observations.nnz / (SHAPE[0] * SHAPE[1])
     grid = {alpha: hidden_recall(alpha, data, rank, seed)[0] for alpha in alpha_grid(seen)}
     auto, model = hidden_recall("auto", data, rank, seed)
