@@ -11,23 +11,28 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.stats import spearmanr
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt  # noqa: E402
 
+from unseen import BiasModel  # noqa: E402
 from unseen.data import Observations  # noqa: E402
+from unseen.diagnostics import identifiability  # noqa: E402
 from unseen.exceptions import InvalidDataError, ParameterError  # noqa: E402
 from unseen.metrics import fpr_fnr_curve, precision_at_k  # noqa: E402
 from unseen.plotting import (  # noqa: E402
     BlockStructureDisplay,
     ConvergenceDisplay,
+    DiagnosisDisplay,
     FprFnrDisplay,
     InteractionDisplay,
     PrecisionCurveDisplay,
     PredictionDisplay,
     SpectrumDisplay,
+    SpreadDisplay,
 )
 
 HISTORY = [{"objective": 100.0 / (i + 1), "time_s": 0.5 * (i + 1), "rank": 3} for i in range(10)]
@@ -214,3 +219,40 @@ def test_predictions_show_all_cells_and_the_mean_truth():
     with pytest.raises(InvalidDataError, match="shape"):
         PredictionDisplay.from_predictions([1.0], [1.0, 2.0])
     PredictionDisplay.from_predictions([2.0, 2.0], [1.0, 1.0])  # a single level must not fail
+
+
+# --- diagnosis ------------------------------------------------------------------------------------
+
+
+def test_a_diagnosis_is_drawn_with_blocks_and_degrees():
+    X = sparse.block_diag([sparse.random_array((30, 20), density=0.5, rng=0), [[1.0]]])
+    display = DiagnosisDisplay.from_observations(X, rank=2)
+    assert display.axes_[0] is display.ax_ is display.blocks.ax_
+    assert display.blocks.block_cells.tolist() == display.diagnosis.blocks.n_cells.tolist()
+    rows, columns, rank_line = display.axes_[1].get_lines()
+    assert rows.get_label() == "rows"
+    assert columns.get_label() == "columns"
+    assert rank_line.get_xdata()[0] == 2
+    # Share of rows with at least the smallest and the largest number of cells.
+    assert rows.get_ydata()[0] == 1.0
+    assert rows.get_xdata()[-1] == np.diff(X.tocsr().indptr).max()
+    _, axes = plt.subplots(1, 2)
+    assert display.plot(axes).figure_ is axes[0].figure
+
+
+def test_error_is_drawn_against_the_spread():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 1)) + rng.standard_normal(40) + 0.5 * rng.standard_normal((60, 40))
+    hidden = rng.random(X.shape) < 0.4
+    model = BiasModel().fit(np.where(hidden, np.nan, X))
+    test = np.where(hidden, X, np.nan)
+    display = SpreadDisplay.from_estimator(model, test, n_bins=4)
+    found = identifiability(model, *np.nonzero(hidden))
+    error = np.abs(found.prediction - X[hidden])
+    np.testing.assert_allclose(np.mean(display.actual**2), np.mean(error**2), rtol=0.01)
+    np.testing.assert_allclose(display.correlation, spearmanr(found.std, error).statistic, atol=1e-12)
+    line, diagonal = display.ax_.get_lines()
+    np.testing.assert_array_equal(line.get_ydata(), display.actual)
+    assert diagonal.get_xdata()[0] == diagonal.get_ydata()[0]
+    with pytest.raises(InvalidDataError, match="bins"):
+        SpreadDisplay.from_estimator(model, test, n_bins=10_000)

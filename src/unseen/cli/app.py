@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from unseen import __version__
-from unseen.cli import compare, demo, evaluate, explain, fit, info, predict, recommend, reproduce
+from unseen.cli import compare, demo, diagnose, evaluate, explain, fit, info, predict, recommend, reproduce
 from unseen.cli.errors import UsageError
 from unseen.cli.output import DebugFlag, JsonFlag, Output, QuietFlag, command
 
@@ -48,6 +48,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "recommend": recommend.recommend,
     "evaluate": evaluate.evaluate,
     "compare": compare.compare,
+    "diagnose": diagnose.diagnose,
     "reproduce": reproduce.reproduce,
     "info": info.info,
     "explain": explain.explain,

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 from unseen.data import Observations
+from unseen.diagnostics import find_blocks
 from unseen.exceptions import InvalidDataError
 from unseen.plotting._base import Display, pyplot
 from unseen.typing import FloatArray, IndexArray
@@ -81,8 +80,25 @@ class BlockStructureDisplay(Display):
         BlockStructureDisplay
             Drawn.
         """
+        return cls.of(Observations.from_any(X), max_pixels).plot(ax)
+
+    @classmethod
+    def of(cls, observations: Observations, max_pixels: int = 400) -> Self:
+        """Find the blocks of a matrix without drawing yet.
+
+        Parameters
+        ----------
+        observations : Observations
+            The known cells.
+        max_pixels : int, default=400
+            Largest height and width of the image.
+
+        Returns
+        -------
+        BlockStructureDisplay
+            Not drawn.
+        """
         check_count("max_pixels", max_pixels)
-        observations = Observations.from_any(X)
         if observations.nnz == 0:
             raise InvalidDataError("X has no known cells; there is nothing to draw")
         row_place, col_place, block_ends, block_cells = _sorted_by_block(observations)
@@ -94,7 +110,7 @@ class BlockStructureDisplay(Display):
         row_share = np.bincount(np.arange(n_rows) * height // n_rows, minlength=height)
         col_share = np.bincount(np.arange(n_cols) * width // n_cols, minlength=width)
         density = counts / np.multiply.outer(row_share, col_share)
-        return cls(density, observations.shape, block_ends, block_cells).plot(ax)
+        return cls(density, observations.shape, block_ends, block_cells)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw.
@@ -166,28 +182,16 @@ def _sorted_by_block(
     Blocks come by decreasing number of cells, rows and columns in them by decreasing number of
     cells, those without cells last.
     """
-    n_rows, n_cols = observations.shape
-    links = sparse.coo_array(
-        (
-            np.ones(observations.nnz, dtype=np.int8),
-            (observations.rows, observations.indices + np.int64(n_rows)),
-        ),
-        shape=(n_rows + n_cols, n_rows + n_cols),
-    )
-    n_parts, part = connected_components(links, directed=False)
-    row_degree = np.diff(observations.indptr)
-    col_degree = np.diff(observations.csc.indptr)
-    cells = np.bincount(part[:n_rows], weights=row_degree, minlength=n_parts).astype(np.int64)
-    place_of_part = np.empty(n_parts, dtype=np.int64)
-    place_of_part[np.argsort(-cells, kind="stable")] = np.arange(n_parts)
-    row_block, col_block = place_of_part[part[:n_rows]], place_of_part[part[n_rows:]]
-    n_blocks = int(np.count_nonzero(cells))
+    blocks = find_blocks(observations)
+    n_blocks = len(blocks)
     places = []
-    ends = []
-    for block, degree in ((row_block, row_degree), (col_block, col_degree)):
-        order = np.lexsort((-degree, block))
+    for block, degree in (
+        (blocks.row_block, np.diff(observations.indptr)),
+        (blocks.col_block, np.bincount(observations.indices, minlength=observations.shape[1])),
+    ):
+        order = np.lexsort((-degree, np.where(block < 0, n_blocks, block)))
         place = np.empty(order.size, dtype=np.int64)
         place[order] = np.arange(order.size)
         places.append(place)
-        ends.append(np.cumsum(np.bincount(block, minlength=n_blocks)[:n_blocks]))
-    return places[0], places[1], np.stack(ends, axis=1), np.sort(cells)[::-1][:n_blocks]
+    ends = np.stack([np.cumsum(blocks.n_rows), np.cumsum(blocks.n_cols)], axis=1)
+    return places[0], places[1], ends, blocks.n_cells
