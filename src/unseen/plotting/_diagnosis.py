@@ -133,6 +133,7 @@ class DiagnosisDisplay(Display):
         )
         second.set(xlabel="Known cells, at least", ylabel="Share", ylim=(0, 1.02))
         second.set_xscale("symlog", linthresh=1.0)
+        second.set_xlim(left=0)
         whole = self.diagnosis.whole
         second.set_title(
             f"{whole.per_freedom:.3g} cells for each degree of freedom,\n"
