@@ -173,8 +173,11 @@ class CoreDescent:
         """Penalty on the core."""
         return self._part.penalty(state)
 
-    def descend(self, state: State, rest: FloatArray | None, n_steps: int) -> State:
-        """Take some steps with the scores of the rest held, restarted here, never uphill."""
+    def descend(self, state: State, rest: FloatArray | None, n_steps: int, *, tol: float = 1e-13) -> State:
+        """Take some steps with the scores of the rest held, restarted here, never uphill.
+
+        They end early where one lowers the value by a smaller share than ``tol``.
+        """
         part, key = self._part, "0.core"
         cells = self.whole.observations
         part.observations = cells if rest is None else cells.with_values(cells.values - rest)
@@ -188,9 +191,11 @@ class CoreDescent:
             if reached > value:
                 candidate, self._step = self._solver.step(part, state, key, self._step)
                 reached, following = part.value(candidate), 1.0
-            if reached >= value * (1.0 - 1e-13):
+            settled = reached >= value * (1.0 - tol)
+            if reached < value:
+                previous, momentum, state, value = state, following, candidate, reached
+            if settled:
                 break
-            previous, momentum, state, value = state, following, candidate, reached
         return state
 
 

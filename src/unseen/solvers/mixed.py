@@ -99,8 +99,14 @@ class MixedSolver(Solver):
     """
 
     factored_full = True
-    start_steps = 50
-    """Steps of the lasso that a fit starts from."""
+    start_steps = 1000
+    """Limit of steps of the lasso that a fit starts from."""
+    start_tol = 1e-6
+    """Share by which a step of it must lower its objective.
+
+    What the start lacks, sweeps make up for by a share of observed cells at a time, and the hard
+    form stops long before: it is worth to go far.
+    """
 
     def __init__(
         self,
@@ -143,7 +149,8 @@ class MixedSolver(Solver):
         if state["1.row"].shape[1]:
             return state
         coupling = self.coupling(problem, state)
-        core = CoreDescent(problem, Squared()).descend(state, None, self.start_steps)["0.core"]
+        descent = CoreDescent(problem, Squared())
+        core = descent.descend(state, None, self.start_steps, tol=self.start_tol)["0.core"]
         low_rank = triplets_of(*coupling.pair(core, problem.observations.dtype))
         cells = problem.cell_scores(balanced(low_rank))
         return self.state(problem, coupling, state, Point(core.astype(np.float64), low_rank, cells))
