@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         GIMC,
         IMC,
         MCCC,
+        AugmentedMF,
         BiasIMC,
         BiasMC,
         BiasModel,
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "AugmentedMF": "estimators",
     "BiasIMC": "estimators",
     "BiasMC": "estimators",
     "BiasModel": "estimators",
@@ -138,6 +140,7 @@ __all__ = [
     "L1",
     "LEML",
     "MCCC",
+    "AugmentedMF",
     "Background",
     "BiasIMC",
     "BiasMC",

@@ -27,6 +27,7 @@ __all__ = [
     "check_features",
     "check_fraction",
     "check_n_jobs",
+    "check_pair",
     "check_positive",
     "check_rng",
     "float_dtype",
@@ -76,6 +77,32 @@ def check_positive(name: str, value: Any, *, strict: bool = True, allow_inf: boo
     if number < 0 or (strict and number == 0) or (math.isinf(number) and not allow_inf):
         raise ParameterError(f"{name} must be {wanted}, got {value!r}.")
     return number
+
+
+def check_pair(name: str, value: Any) -> tuple[float, float]:
+    """Validate one number for both sides, or one for rows and one for columns.
+
+    Parameters
+    ----------
+    name : str
+        Argument name for the error message.
+    value : object
+        A number of zero or more, or two of them.
+
+    Returns
+    -------
+    (float, float)
+
+    Examples
+    --------
+    >>> from unseen.validation import check_pair
+    >>> check_pair("reg", 2), check_pair("reg", (7, 3))
+    ((2.0, 2.0), (7.0, 3.0))
+    """
+    pair = value if isinstance(value, (tuple, list)) else (value, value)
+    if len(pair) != 2:
+        raise ParameterError(f"{name} must be one number or two, found {value!r}")
+    return check_positive(name, pair[0], strict=False), check_positive(name, pair[1], strict=False)
 
 
 def check_fraction(

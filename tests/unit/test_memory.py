@@ -14,6 +14,7 @@ from scipy import sparse
 from unseen import (
     GIMC,
     IMC,
+    AugmentedMF,
     BiasIMC,
     BiasMC,
     BiasModel,
@@ -62,6 +63,8 @@ FREE = [
     BiasModel(max_iter=2),
     MatrixFactorization(4, max_iter=2, random_state=0),
     MatrixFactorization(4, solver="ccd", center="biases", max_iter=2, random_state=0),
+    AugmentedMF(4, max_iter=2, random_state=0),
+    AugmentedMF(4, solver="linesearch", max_iter=2, random_state=0),
     SoftImpute(8.0, max_rank=10, max_iter=2, random_state=0),
     BiasMC(4, alpha=0.9, max_iter=2, random_state=0),
     BiasMC(4, alpha=0.9, reg="0.5max", solver="prox", max_iter=2, random_state=0),

@@ -50,6 +50,7 @@ METHODS = {
     "bias": Method("BiasModel", "explicit"),
     "mf": Method("MatrixFactorization", "explicit"),
     "soft-impute": Method("SoftImpute", "explicit"),
+    "augmented-mf": Method("AugmentedMF", "explicit"),
     "imc": Method("IMC", "explicit"),
     "gimc": Method("GIMC", "explicit"),
     "maxide": Method("Maxide", "explicit"),

@@ -1,5 +1,6 @@
 """Estimators, by the name users type."""
 
+from unseen.estimators.augmented import AugmentedMF
 from unseen.estimators.base import Completer
 from unseen.estimators.bias import BiasModel
 from unseen.estimators.completion import Completion
@@ -20,6 +21,7 @@ __all__ = [
     "GIMC",
     "IMC",
     "MCCC",
+    "AugmentedMF",
     "BiasIMC",
     "BiasMC",
     "BiasModel",

@@ -12,7 +12,7 @@ from unseen.exceptions import InvalidDataError, ParameterError
 from unseen.offsets import Offsets, bias_sweeps, row_biases
 from unseen.solvers import Monitor, Sweep
 from unseen.typing import Features, FloatArray
-from unseen.validation import check_count, check_positive
+from unseen.validation import check_count, check_pair, check_positive
 
 __all__ = ["BiasModel"]
 
@@ -95,7 +95,7 @@ class BiasModel(Completer):
         cells = self._read_target(X)
         if cells.nnz == 0:
             raise InvalidDataError(f"X ({cells.shape[0]} x {cells.shape[1]}) has no observed cell")
-        reg_row, reg_col = self._penalties()
+        reg_row, reg_col = check_pair("reg", self.reg)
         monitor = Monitor(
             check_count("max_iter", self.max_iter),
             check_positive("tol", self.tol, strict=False),
@@ -122,12 +122,6 @@ class BiasModel(Completer):
         self.n_features_in_ = cells.shape[1]
         self._remember(cells)
         return self
-
-    def _penalties(self) -> tuple[float, float]:
-        pair = self.reg if isinstance(self.reg, (tuple, list)) else (self.reg, self.reg)
-        if len(pair) != 2:
-            raise ParameterError(f"reg must be one number or two, found {self.reg!r}")
-        return check_positive("reg", pair[0], strict=False), check_positive("reg", pair[1], strict=False)
 
     def _fold_in(self, cells: Observations, row_features: Features | None) -> FloatArray:
         offsets: Offsets = self.offsets_

@@ -26,6 +26,7 @@ from unseen.validation import (
     check_count,
     check_features,
     check_fraction,
+    check_pair,
     check_positive,
     check_rng,
 )
@@ -51,7 +52,7 @@ class ComposedCompleter(FactoredCompleter):
     n_jobs: int | None = None
     verbose: int = 0
     center: str = "none"
-    bias_reg: float = 5.0
+    bias_reg: float | tuple[float, float] = 5.0
     validation_fraction: float | None = None
     patience: int = 5
     warm_start: bool = False
@@ -115,9 +116,9 @@ class ComposedCompleter(FactoredCompleter):
     def _fit_validated(self, cells: Observations, features: dict[str, Features | None]) -> None:
         rng = check_rng(self.random_state)
         center = check_choice("center", self.center, ("none", "mean", "biases"))
-        bias_reg = check_positive("bias_reg", self.bias_reg, strict=False)
+        bias_reg = check_pair("bias_reg", self.bias_reg)
         training, held_out = self._hold_out(cells, rng)
-        offsets = fit_offsets(training, center, (bias_reg, bias_reg))
+        offsets = fit_offsets(training, center, bias_reg)
         residual = _subtract(training, offsets)
         composition = self._compose(features["row"] is not None, features["col"] is not None)
         terms = [clone(term) for term in composition.terms]

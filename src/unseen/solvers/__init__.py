@@ -11,6 +11,7 @@ from unseen.solvers.cg import AlternatingCG
 from unseen.solvers.davis_yin import DavisYin
 from unseen.solvers.goal_directed import GoalDirected
 from unseen.solvers.lbfgs import LBFGS
+from unseen.solvers.line_search import AlternatingLineSearch, AugmentedALS, Sensing
 from unseen.solvers.lowrank_prox import LowRankProx
 from unseen.solvers.mixed_admm import MixedADMM
 from unseen.solvers.mixed_soft import MixedSoft
@@ -21,6 +22,8 @@ __all__ = [
     "CCD",
     "LBFGS",
     "AlternatingCG",
+    "AlternatingLineSearch",
+    "AugmentedALS",
     "BlockProx",
     "BoxedADMM",
     "Certificate",
@@ -31,6 +34,7 @@ __all__ = [
     "MixedSoft",
     "Monitor",
     "ProxGradient",
+    "Sensing",
     "Solver",
     "Sweep",
     "choose_solver",
