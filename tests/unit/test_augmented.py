@@ -15,7 +15,6 @@ from scipy import sparse
 import unseen
 from unseen import AugmentedMF, Background, BiasMC, BiasModel, Completion, LowRank, Ridge, Squared, Term
 from unseen.exceptions import InvalidDataError, ParameterError, TooLargeError
-from unseen.linalg.components import connected_blocks
 from unseen.solvers.line_search import product_distance
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -208,17 +207,6 @@ def test_between_blocks_is_the_baseline(center: str, tmp_path: Any) -> None:
     free = AugmentedMF(3, center=center, cross_component="model", random_state=0).fit(X)
     assert np.abs(free.predict_entries(rows, cols) - baseline).max() > 1e-3
     np.testing.assert_array_equal(free.row_factors_, model.row_factors_)
-
-
-def test_connected_blocks() -> None:
-    rows, cols = connected_blocks(unseen.Observations.from_dense(blocks()))
-    assert len(set(rows)) == len(set(cols)) == 2
-    assert rows[0] == cols[0] != rows[24] == cols[20]
-    one_cell = np.full((3, 2), np.nan)
-    one_cell[1, 1] = 0.0  # a stored zero is an observation
-    rows, cols = connected_blocks(unseen.Observations.from_dense(one_cell))
-    assert rows[1] == cols[1]
-    assert len({*rows, *cols}) == 4
 
 
 def test_paper_rule_and_relative_rule() -> None:

@@ -33,6 +33,7 @@ from unseen import (
     SparseBilinear,
     Term,
 )
+from unseen.baselines import MMMF, NMF, PMF
 
 N, M = 30_000, 20_000
 CELLS = 60_000
@@ -65,6 +66,9 @@ FREE = [
     MatrixFactorization(4, solver="ccd", center="biases", max_iter=2, random_state=0),
     AugmentedMF(4, max_iter=2, random_state=0),
     AugmentedMF(4, solver="linesearch", max_iter=2, random_state=0),
+    NMF(4, max_iter=2, random_state=0),
+    PMF(4, max_iter=2, random_state=0),
+    MMMF(4, max_iter=2, random_state=0),
     SoftImpute(8.0, max_rank=10, max_iter=2, random_state=0),
     BiasMC(4, alpha=0.9, max_iter=2, random_state=0),
     BiasMC(4, alpha=0.9, reg="0.5max", solver="prox", max_iter=2, random_state=0),
@@ -99,7 +103,7 @@ def name_of(model: Any) -> str:
 
 @pytest.mark.parametrize("model", FREE, ids=name_of)
 def test_fit_and_recommend_stay_sparse(model: Any) -> None:
-    X = target(positive=type(model).__name__ in ("BiasMC", "ShiftMC"))
+    X = target(positive=type(model).__name__ in ("BiasMC", "ShiftMC", "NMF", "MMMF"))
     peak = peak_of(lambda: model.fit(X).recommend([0, 1, 2], exclude=X))
     assert peak < LIMIT, f"{peak / 2**20:.0f} MiB"
 

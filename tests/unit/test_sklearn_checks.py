@@ -37,7 +37,7 @@ from unseen import (
     SparseBilinear,
     SPPMIEmbedding,
 )
-from unseen.baselines import LowDensityNMF, OneBitMC
+from unseen.baselines import MMMF, NMF, PMF, LowDensityNMF, OneBitMC
 from unseen.links import BlendedLinks, CommonNeighbors, Katz, SVDKatz, TruncatedSVDLinks
 
 OWN_WORDS = {
@@ -102,6 +102,10 @@ def reasons(estimator: Any) -> dict[str, str]:
         BlendedLinks(),
         OneBitMC(2),
         LowDensityNMF(2),
+        NMF(2),
+        PMF(2, learning_rate=1e-4, max_iter=5),
+        PMF(2, solver="als", reg=0.1),
+        MMMF(2, max_levels=100_000, max_iter=20),
     ],
     expected_failed_checks=reasons,
 )

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from unseen.cores import LowRank
+from unseen.diagnostics import find_blocks
 from unseen.estimators.blocks import BlockwiseCompleter
 from unseen.estimators.composed import Composition
 from unseen.exceptions import ParameterError
 from unseen.linalg.blocked import inner
-from unseen.linalg.components import connected_blocks
 from unseen.losses import Background, Squared
 from unseen.maps import Identity
 from unseen.problem import Problem
@@ -103,7 +103,7 @@ class AugmentedMF(BlockwiseCompleter):
     weights_ : (float, float)
         w_obs and w_unobs.
     row_block_, col_block_ : ndarray of int
-        Connected block of each row and column.
+        Connected block of each row and column, largest first; -1 for those without a cell.
     history_ : list of dict
         ``objective``, ``time_s`` and ``change`` (squared change of the product) of each sweep.
     n_iter_ : int
@@ -219,7 +219,8 @@ class AugmentedMF(BlockwiseCompleter):
                 resample_original=law.resample_original,
                 seed=int(rng.integers(1 << 62)),
             )
-        self.row_block_, self.col_block_ = connected_blocks(cells)
+        blocks = find_blocks(cells)
+        self.row_block_, self.col_block_ = blocks.row_block, blocks.col_block
 
     def _start(self, problem: Problem, solver: Solver, rng: np.random.Generator) -> State:
         state = super()._start(problem, solver, rng)

@@ -6,15 +6,13 @@ from copy import copy
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-from sklearn.utils.validation import check_is_fitted
 
 from unseen.data import Observations
 from unseen.estimators.composed import ComposedCompleter
 from unseen.linalg.blocked import matmul
 from unseen.parallel import one_blas_thread
 from unseen.typing import BoolArray, FloatArray, IndexArray
-from unseen.validation import check_count, check_entries
+from unseen.validation import check_entries
 
 __all__ = ["BlockwiseCompleter"]
 
@@ -33,29 +31,21 @@ class BlockwiseCompleter(ComposedCompleter):
     def _baseline_across(self) -> bool:
         return self.cross_component == "baseline"
 
-    def predict_entries(self, rows: Any, cols: Any) -> FloatArray:
-        """Predict single cells of the training matrix.
-
-        Parameters
-        ----------
-        rows, cols : array-like of int, of equal length
-            Row and column numbers.
-
-        Returns
-        -------
-        ndarray of shape (len(rows),)
-            ``row_factors_[i] @ col_factors_[j]`` for each pair in one block; between blocks the offsets,
-            unless ``cross_component`` is "model".
-        """
-        out = super().predict_entries(rows, cols)
+    def _predict_entries(self, rows: Any, cols: Any) -> FloatArray:
+        out = super()._predict_entries(rows, cols)
         if not self._baseline_across():
             return out
         i, j = check_entries(rows, cols, (self.row_factors_.shape[0], self.col_factors_.shape[0]))
-        across = self.row_block_[i] != self.col_block_[j]
+        across = ~self._joined(self.row_block_[i], self.col_block_[j])
         width = sum(self.widths_)
         left, right = self.row_factors_[i[across], width:], self.col_factors_[j[across], width:]
         out[across] = np.einsum("ij,ij->i", left, right)
         return out
+
+    def _joined(self, row_block: IndexArray, col_block: IndexArray) -> BoolArray:
+        """Whether rows and columns share a block; those without a cell have the number -1 and share none."""
+        joined: BoolArray = (row_block >= 0) & (row_block == col_block)
+        return joined
 
     def predict_new(self, row_features: Any = None, col_features: Any = None) -> FloatArray:
         """Predictions for all training rows and columns; this model takes no features.
@@ -72,7 +62,8 @@ class BlockwiseCompleter(ComposedCompleter):
         """
         out = super().predict_new(row_features, col_features)
         if self._baseline_across():
-            self._take_back(out, self.row_factors_, self.row_block_[:, None] != self.col_block_)
+            across = ~self._joined(self.row_block_[:, None], self.col_block_)
+            self._take_back(out, self.row_factors_, across)
         return out
 
     def transform(self, X: Any) -> FloatArray:
@@ -99,13 +90,10 @@ class BlockwiseCompleter(ComposedCompleter):
     def _foreign(self, cells: Observations) -> BoolArray:
         """Cells of these rows in columns of blocks in which they have no observation."""
         places = self.col_block_[cells.indices]
-        shape = (cells.shape[0], int(self.col_block_.max()) + 1)
-        known = sparse.csr_array((np.ones(cells.nnz, dtype=bool), places, cells.indptr), shape=shape)
-        known.sum_duplicates()
         foreign: BoolArray = np.ones(cells.shape, dtype=bool)
         for row in range(cells.shape[0]):
-            own = known.indices[known.indptr[row] : known.indptr[row + 1]]
-            foreign[row] = ~np.isin(self.col_block_, own)
+            own = np.unique(places[cells.indptr[row] : cells.indptr[row + 1]])
+            foreign[row] = ~np.isin(self.col_block_, own[own >= 0])
         return foreign
 
     def _take_back(self, out: FloatArray, factors: FloatArray, across: BoolArray) -> None:
@@ -116,46 +104,19 @@ class BlockwiseCompleter(ComposedCompleter):
             i, j = rows[start : start + step], cols[start : start + step]
             out[i, j] = np.einsum("ij,ij->i", factors[i, width:], self.col_factors_[j, width:])
 
-    def recommend(
-        self, rows: Any, k: int = 10, *, exclude: Any = None, candidates: Any = None
+    def _best_columns(
+        self, picked: IndexArray, k: int, exclude: Any, candidates: Any
     ) -> tuple[IndexArray, FloatArray]:
-        """Columns with the highest predictions for each of the given rows.
-
-        Parameters
-        ----------
-        rows : array-like of int, or one int
-            Training rows.
-        k : int, default=10
-            Length of each list.
-        exclude : sparse matrix or Observations of the training shape, optional
-            Its stored cells are left out; pass the training matrix to see only new columns.
-        candidates : array-like of int, optional
-            Columns that may be recommended; all by default.
-
-        Returns
-        -------
-        ids : ndarray of int64, shape (len(rows), k)
-            Column numbers by decreasing score, ties by smaller number; -1 where a row has
-            fewer than ``k`` columns left.
-        scores : ndarray of shape (len(rows), k)
-            Predictions; NaN where ``ids`` is -1.
-        """
-        check_is_fitted(self)
         if not self._baseline_across():
-            return super().recommend(rows, k, exclude=exclude, candidates=candidates)
-        asked = np.atleast_1d(np.asarray(rows))
-        picked, _ = check_entries(asked, np.zeros_like(asked), (self.row_factors_.shape[0], 1))
-        length = check_count("k", k)
-        ids = np.empty((picked.size, length), dtype=np.int64)
-        scores = np.empty((picked.size, length), dtype=self.row_factors_.dtype)
+            return super()._best_columns(picked, k, exclude, candidates)
+        ids = np.empty((picked.size, k), dtype=np.int64)
+        scores = np.empty((picked.size, k), dtype=self.row_factors_.dtype)
         for block in np.unique(self.row_block_[picked]):
             mine = np.flatnonzero(self.row_block_[picked] == block)
             part = copy(self)  # a shallow copy: only its column factors are its own
             part.cross_component = "model"
             part.col_factors_ = self.col_factors_.copy()
             # Outside of the block only the offsets speak.
-            part.col_factors_[self.col_block_ != block, : sum(self.widths_)] = 0.0
-            ids[mine], scores[mine] = part.recommend(
-                picked[mine], length, exclude=exclude, candidates=candidates
-            )
+            part.col_factors_[~self._joined(block, self.col_block_), : sum(self.widths_)] = 0.0
+            ids[mine], scores[mine] = part._best_columns(picked[mine], k, exclude, candidates)
         return ids, scores
