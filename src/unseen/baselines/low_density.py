@@ -153,6 +153,7 @@ class LowDensityNMF(Completer):
         self.n_iter_, self.converged_ = len(self.history_), monitor.converged
         self.row_ids_, self.col_ids_ = cells.row_ids, cells.col_ids
         self.n_features_in_ = cells.shape[1]
+        self._remember(cells)
         return self
 
     def _read_target(self, X: Any) -> Observations:

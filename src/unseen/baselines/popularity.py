@@ -61,6 +61,7 @@ class Popularity(Completer):
         self.history_, self.n_iter_, self.converged_ = [], 1, True
         self.row_ids_, self.col_ids_ = cells.row_ids, cells.col_ids
         self.n_features_in_ = cells.shape[1]
+        self._remember(cells)
         return self
 
     def _fold_in(self, cells: Observations, row_features: Features | None) -> FloatArray:
