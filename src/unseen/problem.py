@@ -12,54 +12,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from copy import copy
-from typing import NamedTuple
 
 import numpy as np
 
 from unseen import kernels
-from unseen.cores import Core, Full, LowRank
+from unseen.cores import Full, LowRank
 from unseen.data import Observations
 from unseen.exceptions import InvalidDataError
 from unseen.linalg.blocked import inner, matmul
 from unseen.linalg.designs import Design, IdentityDesign
 from unseen.linalg.draws import standard_normal
+from unseen.linalg.pairs import Pair, core_pair
 from unseen.linalg.score_gradient import ScoreGradient, background_value
 from unseen.linalg.svt import nuclear_norm_of_product
 from unseen.losses import CELLS_AT_A_TIME, Loss
-from unseen.maps import FeatureMap
-from unseen.regularisers import Nuclear, Regulariser, Separable
+from unseen.regularisers import Nuclear, Separable
 from unseen.state import State, map_params
-from unseen.terms import Term
+from unseen.terms import BoundTerm, Term
 from unseen.typing import Array, Features, FloatArray
 from unseen.validation import check_count
 
-__all__ = ["BoundTerm", "Pair", "Problem"]
-
-
-class Pair(NamedTuple):
-    """Factors of a score matrix ``left @ right.T``."""
-
-    left: FloatArray
-    right: FloatArray
-
-
-class BoundTerm(NamedTuple):
-    """A term with its defaults filled in and its place in the problem."""
-
-    place: int
-    row_map: FeatureMap
-    col_map: FeatureMap
-    core: Core
-    reg: Regulariser
-
-    def key(self, name: str) -> str:
-        """Name of one of the term's arrays in a state."""
-        return f"{self.place}.{name}"
-
-    @property
-    def free(self) -> bool:
-        """Whether neither side has features."""
-        return not (self.row_map.inductive or self.col_map.inductive)
+__all__ = ["BoundTerm", "Pair", "Problem", "core_pair"]
 
 
 class Problem:
@@ -307,24 +280,35 @@ class Problem:
                 out[key] = out[key] + rule.grad(state[key])
         return out
 
-    def push(self, key: str, direction: Array, state: State) -> Pair:
-        """Factors of the change of the scores when one array (not a map's) moves along ``direction``."""
+    def other_side(self, key: str, state: State) -> FloatArray | None:
+        """What stays the same while a factor moves: the product of the other side; None for other arrays."""
+        term, name = self.locate(key)
+        if name not in ("row", "col"):
+            return None
+        row, col = self.designs(term, state)
+        return col.dot(state[term.key("col")]) if name == "row" else row.dot(state[term.key("row")])
+
+    def push(self, key: str, direction: Array, state: State, other: FloatArray | None = None) -> Pair:
+        """Factors of the change of the scores when one array (not a map's) moves along ``direction``.
+
+        ``other`` is :meth:`other_side` where it is at hand.
+        """
         term, name = self.locate(key)
         row, col = self.designs(term, state)
         if name == "core":
             return core_pair(row, col, direction)
-        if name == "row":
-            return Pair(row.dot(direction), col.dot(state[term.key("col")]))
-        return Pair(row.dot(state[term.key("row")]), col.dot(direction))
+        other = self.other_side(key, state) if other is None else other
+        assert other is not None
+        return Pair(row.dot(direction), other) if name == "row" else Pair(other, col.dot(direction))
 
-    def pull(self, key: str, operator: ScoreGradient, state: State) -> Array:
+    def pull(self, key: str, operator: ScoreGradient, state: State, other: FloatArray | None = None) -> Array:
         """Adjoint of :meth:`push`: from a derivative by the scores to one by the array ``key``."""
         term, name = self.locate(key)
         row, col = self.designs(term, state)
-        if name == "row":
-            return row.tdot(operator.dot(col.dot(state[term.key("col")])))
-        if name == "col":
-            return col.tdot(operator.tdot(row.dot(state[term.key("row")])))
+        if name in ("row", "col"):
+            other = self.other_side(key, state) if other is None else other
+            assert other is not None
+            return row.tdot(operator.dot(other)) if name == "row" else col.tdot(operator.tdot(other))
         if name == "core":
             dtype = operator.cells.dtype
             if row.shape[1] <= col.shape[1]:
@@ -352,18 +336,25 @@ class Problem:
         params = map_params(state, term.place, side)
         return a_map.pullback(self.features[side], params, design, grad, self.n_threads)
 
-    def curvature_product(self, key: str, direction: Array, state: State, curvature: Array | float) -> Array:
+    def curvature_product(
+        self,
+        key: str,
+        direction: Array,
+        state: State,
+        curvature: Array | float,
+        other: FloatArray | None = None,
+    ) -> Array:
         """Second derivative of a quadratic data part along one array, times ``direction``.
 
         ``curvature`` is the weight of the stored cells less that of the background.
         """
-        change = self.push(key, direction, state)
+        change = self.push(key, direction, state, other)
         pair = Pair(np.ascontiguousarray(change.left), np.ascontiguousarray(change.right))
         cells = curvature * self.cell_scores(pair)
         weight, _ = self.loss.blank()
         cells = cells.astype(pair.left.dtype, copy=False)
         operator = ScoreGradient(self.observations, cells, *pair, weight, 0.0, self.n_threads)
-        return self.pull(key, operator, state)
+        return self.pull(key, operator, state, other)
 
     def locate(self, key: str) -> tuple[BoundTerm, str]:
         """The term that an array belongs to, and its name there."""
@@ -396,13 +387,3 @@ class Problem:
         on_cells = scores[self.observations.rows, self.observations.indices]
         data = self.loss.value(on_cells, self.observations.values) + 0.5 * weight * float(blank @ blank)
         return data + penalty
-
-
-def core_pair(row: Design, col: Design, core: FloatArray) -> Pair:
-    """Factors of ``A Z B'`` with the core on its narrower side.
-
-    The other side is just as correct, but as wide as the target where one map is the identity.
-    """
-    if row.shape[1] <= col.shape[1]:
-        return Pair(row.toarray().astype(core.dtype, copy=False), col.dot(np.ascontiguousarray(core.T)))
-    return Pair(row.dot(core), col.toarray().astype(core.dtype, copy=False))

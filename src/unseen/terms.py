@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from sklearn.base import BaseEstimator
 
 from unseen.cores import Core, LowRank
 from unseen.maps import FeatureMap, Identity
 from unseen.regularisers import Regulariser, Ridge
 
-__all__ = ["Term"]
+__all__ = ["BoundTerm", "Term"]
 
 
 class Term(BaseEstimator):  # type: ignore[misc]
@@ -50,3 +52,22 @@ class Term(BaseEstimator):  # type: ignore[misc]
             LowRank() if self.core is None else self.core,
             Ridge() if self.reg is None else self.reg,
         )
+
+
+class BoundTerm(NamedTuple):
+    """A term with its defaults filled in and its place in the problem."""
+
+    place: int
+    row_map: FeatureMap
+    col_map: FeatureMap
+    core: Core
+    reg: Regulariser
+
+    def key(self, name: str) -> str:
+        """Name of one of the term's arrays in a state."""
+        return f"{self.place}.{name}"
+
+    @property
+    def free(self) -> bool:
+        """Whether neither side has features."""
+        return not (self.row_map.inductive or self.col_map.inductive)

@@ -99,12 +99,13 @@ class AlternatingCG(Solver):
         self, problem: Problem, state: State, key: str, curvature: float | Array, ridge: float
     ) -> tuple[State, int]:
         residual = -problem.grad(state, [key])[key]
+        other = problem.other_side(key, state)
         step = np.zeros_like(residual)
         direction = residual
         size = start = inner(residual, residual)
         taken = 0
         while taken < self.cg_steps and size > self.cg_tol**2 * start and size > 0.0:
-            product = problem.curvature_product(key, direction, state, curvature)
+            product = problem.curvature_product(key, direction, state, curvature, other)
             product = product + product.dtype.type(ridge) * direction
             bend = inner(direction, product)
             if bend <= 0.0:  # flat to rounding: nothing more to gain
