@@ -17,6 +17,8 @@ REQUIREMENTS = {
     "implicit": ["implicit==0.7.3"],
     "irspack": ["irspack==0.5.2"],
     "cmfrec": ["cmfrec==3.5.1.post14", "threadpoolctl"],
+    "omikuji": ["omikuji==0.5.2"],
+    "napkinxc": ["napkinxc==0.7.2"],
 }
 
 

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from unseen.io import load
     from unseen.losses import Background, Biased, Logistic, Shifted, Squared
     from unseen.maps import Fourier, Given, Identity, Nystrom, Standardized, Tanh, Whitened, WithOnes
-    from unseen.multilabel import LEML, GIMCClassifier, RidgeOvA
+    from unseen.multilabel import LEML, SLEEC, ExMLDS, GIMCClassifier, LinearOvA, RidgeOvA
     from unseen.regularisers import L1, Box, NonNegative, Nuclear, Ridge
     from unseen.terms import Term
 
@@ -110,7 +110,10 @@ _HOME = {
     "WithOnes": "maps",
     "GIMCClassifier": "multilabel",
     "LEML": "multilabel",
+    "ExMLDS": "multilabel",
+    "LinearOvA": "multilabel",
     "RidgeOvA": "multilabel",
+    "SLEEC": "multilabel",
     "Box": "regularisers",
     "L1": "regularisers",
     "NonNegative": "regularisers",
@@ -140,6 +143,7 @@ __all__ = [
     "L1",
     "LEML",
     "MCCC",
+    "SLEEC",
     "AugmentedMF",
     "Background",
     "BiasIMC",
@@ -149,12 +153,14 @@ __all__ = [
     "Box",
     "Completion",
     "DirtyIMC",
+    "ExMLDS",
     "Fourier",
     "Full",
     "GIMCClassifier",
     "GIMCClustering",
     "Given",
     "Identity",
+    "LinearOvA",
     "Logistic",
     "LowRank",
     "MatrixFactorization",

@@ -18,14 +18,17 @@ from unseen import (
     IMC,
     LEML,
     MCCC,
+    SLEEC,
     AugmentedMF,
     BiasIMC,
     BiasMC,
     BiasModel,
     Completion,
     DirtyIMC,
+    ExMLDS,
     GIMCClassifier,
     GIMCClustering,
+    LinearOvA,
     MatrixFactorization,
     Maxide,
     MixedLinear,
@@ -50,6 +53,10 @@ LABELS = OWN_WORDS | {
     "check_classifiers_multilabel_output_format_predict": "labels come as a sparse matrix",
     "check_supervised_y_2d": "a matrix with one column is one label, not a column of classes",
 }
+NEIGHBOURS = {
+    **LABELS,
+    "check_classifiers_multilabel_output_format_decision_function": "votes come as a sparse matrix",
+}
 EXPECTED_FAILURES: dict[str, dict[str, str]] = {
     "GIMCClassifier": LABELS,
     "LEML": LABELS,
@@ -58,6 +65,9 @@ EXPECTED_FAILURES: dict[str, dict[str, str]] = {
     "SPPMIEmbedding": OWN_WORDS,
     "GIMCClustering": OWN_WORDS,
     "MCCC": OWN_WORDS,
+    "LinearOvA": LABELS,
+    "ExMLDS": NEIGHBOURS,
+    "SLEEC": NEIGHBOURS,
 }
 
 
@@ -95,6 +105,9 @@ def reasons(estimator: Any) -> dict[str, str]:
         LEML(10, reg=0.1),
         GIMCClassifier(10, max_iter=5),
         GIMCClassifier(10, map="nystrom", solver="armijo", max_iter=5),
+        LinearOvA(),
+        ExMLDS(n_components=3, n_neighbors=10, k=5),
+        SLEEC(n_components=3, n_neighbors=10, k=5),
         CommonNeighbors(),
         Katz(),
         SVDKatz(2),

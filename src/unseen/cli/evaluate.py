@@ -42,7 +42,7 @@ def evaluate(
         str | None,
         typer.Option(
             metavar="NAME,...",
-            help="rmse, mae, relative_error, auc, precision@K, recall@K, ndcg@K [by the method's task].",
+            help="rmse, mae, relative_error, auc, precision@K, recall@K, ndcg@K, psp@K [by the task].",
         ),
     ] = None,
     method: o.OptionalMethodName = None,
@@ -92,6 +92,8 @@ def evaluate(
 
     With the task links, all pairs of nodes are ranked in one list against held-out links.
     """
+    import unseen
+    from unseen.cli.labels import is_model_of_labels, score_labels
     from unseen.cli.link_scoring import score_link_method
     from unseen.cli.scoring import score_method, score_model
     from unseen.cli.sources import read_features
@@ -99,9 +101,14 @@ def evaluate(
     from unseen.validation import check_count
 
     names = [name.strip() for name in (metrics or "").split(",") if name.strip()]
+    meaning = task_of(method, task)
+    if method is not None and meaning == "multilabel":
+        raise UsageError(f"--method {method}: fit it first, then unseen evaluate MODEL TEST")
+    if method is None and test is not None and is_model_of_labels(source):
+        score_labels(out, unseen.load(source), source, test, names)
+        return
     for name in names:
         get_scorer(name)
-    meaning = task_of(method, task)
     if method is None or meaning != "links":
         for option, given in (("--test", test_links), ("--test-fraction", test_fraction)):
             if given is not None:

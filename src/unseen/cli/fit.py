@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unseen.cli import options as o
-from unseen.cli.methods import build, task_of
+from unseen.cli.errors import UsageError
+from unseen.cli.methods import DEFAULTS, build, task_of
 from unseen.cli.output import Output
 
 if TYPE_CHECKING:
@@ -22,10 +23,14 @@ __all__ = ["fit"]
 def fit(
     out: Output,
     data: Annotated[
-        Path, typer.Argument(metavar="DATA", help="CSV, TSV (also .gz) or Parquet, one cell a line.")
+        Path,
+        typer.Argument(
+            metavar="DATA",
+            help="CSV, TSV (also .gz) or Parquet, one cell a line; labels and features for multilabel.",
+        ),
     ],
     model_path: Annotated[Path, typer.Option("--out", "-o", metavar="MODEL", help="Directory to write.")],
-    method: o.MethodName = "mf",
+    method: o.OptionalMethodName = None,
     task: o.Task = None,
     row: o.Row = None,
     col: o.Col = None,
@@ -49,9 +54,20 @@ def fit(
     """Fit a model to the cells of DATA and save it with the ids of rows and columns."""
     from unseen.cli.sources import read_features
 
+    method = method or DEFAULTS.get(task or "", "mf")
     hyper = o.hyper_parameters(rank, reg, center, max_iter, seed, n_jobs, out.progress)
     model = build(method, task, hyper, settings or [])
     refuse_to_overwrite(model_path)
+    if task_of(method, task) == "multilabel":
+        from unseen.cli.labels import fit_labels
+
+        refuse_options(
+            "a file of features and labels needs none",
+            row=row, col=col, value=value, sep=sep, row_features=row_features,
+            col_features=col_features, id_column=id_column,
+        )  # fmt: skip
+        fit_labels(out, model, data, model_path, method)
+        return
     file = o.cell_file(data, row, col, value, no_value, sep, no_header, edges, task=task_of(method, task))
     cells = file.read()
     features, names = read_features(file, cells, row_features, col_features, id_column, missing.value)
@@ -101,6 +117,13 @@ def remember(
     }
     if task == "explicit" and not isinstance(model, BiasModel):
         model.baseline_ = BiasModel().fit(cells)
+
+
+def refuse_options(reason: str, **given: Any) -> None:
+    """Refuse options that the task has no use for."""
+    for name, value in given.items():
+        if value is not None:
+            raise UsageError(f"--{name.replace('_', '-')}: {reason}")
 
 
 def refuse_to_overwrite(path: Path) -> None:

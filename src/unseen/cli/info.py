@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from unseen.cli import options as o
@@ -14,9 +15,13 @@ __all__ = ["info"]
 def info(out: Output, model_path: o.ModelPath) -> None:
     """Say what a saved model is: method, settings, sizes, ids and how the fit went."""
     import unseen
+    from unseen.cli.labels import is_of_labels
     from unseen.cli.sources import training_ids
 
     model = unseen.load(model_path)
+    if is_of_labels(model):
+        describe_labels(out, model, model_path)
+        return
     manifest = json.loads((model_path / "manifest.json").read_text(encoding="utf-8"))
     source = getattr(model, "source_", None) or {}
     factors = getattr(model, "row_factors_", None)
@@ -44,6 +49,28 @@ def info(out: Output, model_path: o.ModelPath) -> None:
         "bytes": sum(file.stat().st_size for file in model_path.iterdir() if file.is_file()),
         "written_by": manifest.get("written_by"),
         "format_version": manifest.get("format_version"),
+    }
+
+    def show() -> None:
+        lines = [(key, _told(value)) for key, value in document.items() if key != "command"]
+        out.table(["", ""], [line for line in lines if line[1]], title=document["estimator"])
+
+    out.result(document, show)
+
+
+def describe_labels(out: Output, model: Any, model_path: Path) -> None:
+    """Say what a saved multi-label classifier is."""
+    source = getattr(model, "source_", None) or {}
+    document: dict[str, Any] = {
+        "command": "info",
+        "model": str(model_path),
+        "estimator": type(model).__name__,
+        "params": model.get_params(),
+        "task": "multilabel",
+        "n_rows": source.get("n_rows"),
+        "n_features": model.n_features_in_,
+        "n_labels": model.n_labels_,
+        "bytes": sum(file.stat().st_size for file in model_path.iterdir() if file.is_file()),
     }
 
     def show() -> None:

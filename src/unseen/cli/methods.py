@@ -11,7 +11,7 @@ from typing import Any
 
 from unseen.cli.errors import UsageError
 
-__all__ = ["MEASURES", "METHODS", "Method", "build", "task_of"]
+__all__ = ["DEFAULTS", "MEASURES", "METHODS", "Method", "build", "task_of"]
 
 
 @dataclass(frozen=True)
@@ -22,9 +22,9 @@ class Method:
     ----------
     estimator : str
         Name of the class; loaded when it is used.
-    task : {"explicit", "positive", "links"}
-        What cells mean to it: values that are known or missing, positives among the unlabelled, or
-        links of one graph.
+    task : {"explicit", "positive", "links", "multilabel"}
+        What cells mean to it: values that are known or missing, positives among the unlabelled,
+        links of one graph, or labels of rows of features.
     other_tasks : tuple of str
         What else cells can mean to it, when ``--task`` says so.
     module : str
@@ -68,10 +68,17 @@ METHODS = {
     "katz": Method("Katz", "links", module="unseen.links"),
     "svd-katz": Method("SVDKatz", "links", module="unseen.links"),
     "svd-links": Method("TruncatedSVDLinks", "links", module="unseen.links"),
+    "exmlds": Method("ExMLDS", "multilabel"),
+    "sleec": Method("SLEEC", "multilabel"),
+    "linear-ova": Method("LinearOvA", "multilabel"),
+    "ridge-ova": Method("RidgeOvA", "multilabel"),
 }
 
 MEASURES = {"explicit": ("rmse", "mae"), "positive": ("precision@10", "recall@10")}
 """What to measure when nothing else is asked for, by task; links are measured along one list of pairs."""
+
+DEFAULTS = {"multilabel": "exmlds"}
+"""Method of a task that is asked for without one; of all others it is "mf"."""
 
 HARMLESS = ("random_state", "n_jobs", "verbose")
 """Options that change nothing for a method that does not know them."""

@@ -81,7 +81,7 @@ Task = Annotated[
     typer.Option(
         "--task",
         metavar="NAME",
-        help="Meaning of the cells: explicit, positive or links [that of the method].",
+        help="Meaning of the data: explicit, positive, links or multilabel [that of the method].",
     ),
 ]
 Rank = Annotated[int | None, typer.Option("--rank", help="Columns of the factors.")]

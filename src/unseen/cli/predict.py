@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from unseen.cli import options as o
+from unseen.cli.errors import UsageError
 from unseen.cli.output import Output
 
 __all__ = ["predict"]
@@ -26,13 +27,20 @@ def predict(
     out: Output,
     model_path: o.ModelPath,
     pairs: Annotated[
-        Path, typer.Argument(metavar="PAIRS", help="Table with a row id and a column id a line.")
+        Path,
+        typer.Argument(
+            metavar="PAIRS",
+            help="Table with a row id and a column id a line; for a model of labels a file of features.",
+        ),
     ],
     target: o.Out = None,
     unknown: Annotated[
         Unknown,
         typer.Option(help="Ids without training cells: refuse, no prediction, or mean and known bias."),
     ] = Unknown.ERROR,
+    k: Annotated[
+        int | None, typer.Option("-k", "--top", min=1, help="Labels for each row, for a model of labels [5].")
+    ] = None,
     row_features: o.RowFeatures = None,
     col_features: o.ColFeatures = None,
     id_column: o.IdColumn = None,
@@ -41,8 +49,9 @@ def predict(
     sep: o.Sep = None,
     no_header: o.NoHeader = False,
 ) -> None:
-    """Predict the cells of PAIRS, line by line, in the order of the file."""
+    """Predict the cells of PAIRS, line by line, in the order of the file; or the best labels of rows."""
     import unseen
+    from unseen.cli.labels import is_of_labels, predict_labels
     from unseen.cli.pairs import Side, Sides, predict_batch
     from unseen.cli.sinks import Records, TableWriter
     from unseen.cli.sources import like_training, output_names
@@ -50,6 +59,11 @@ def predict(
     from unseen.exceptions import InvalidDataError
 
     model = unseen.load(model_path)
+    if is_of_labels(model):
+        predict_labels(out, model, model_path, pairs, target, k or 5)
+        return
+    if k is not None:
+        raise UsageError("--top is for models of labels; unseen recommend lists the best columns of a row")
     file = like_training(model, pairs, row=row, col=col, sep=sep, header=not no_header)
     row_name, col_name, _ = file.columns()
     sides = Sides(

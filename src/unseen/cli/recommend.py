@@ -41,6 +41,7 @@ def recommend(
 ) -> None:
     """List the columns with the highest predictions for each row, in the user's own ids."""
     import unseen
+    from unseen.cli.labels import is_of_labels
     from unseen.cli.lists import exclusions, for_arrow, known_ids, list_columns, wanted_rows, without_itself
     from unseen.cli.sinks import Records, TableWriter
     from unseen.cli.sources import training_ids
@@ -49,6 +50,8 @@ def recommend(
     if (rows is not None) + all_rows + (rows_file is not None) != 1:
         raise UsageError("exactly one of --rows, --rows-file and --all is needed")
     model = unseen.load(model_path)
+    if is_of_labels(model):
+        raise UsageError(f"{model_path} gives labels to rows of features: unseen predict lists the best")
     row_ids, col_ids = training_ids(model, "row"), training_ids(model, "col")
     wanted = np.arange(len(row_ids)) if all_rows else wanted_rows(row_ids, rows, rows_file)
     allowed = (

@@ -1,16 +1,27 @@
 """Multi-label and multi-class classifiers."""
 
 from unseen.multilabel.base import FactoredClassifier, MultiLabelClassifier
+from unseen.multilabel.exmlds import ExMLDS
 from unseen.multilabel.gimc import GIMCClassifier
+from unseen.multilabel.learners import Learner, Part
 from unseen.multilabel.leml import LEML
+from unseen.multilabel.linear import LinearOvA
+from unseen.multilabel.regression import LinearMap
 from unseen.multilabel.ridge import RidgeOvA
 from unseen.multilabel.scaling import FeatureScaling
+from unseen.multilabel.sleec import SLEEC
 
 __all__ = [
     "LEML",
+    "SLEEC",
+    "ExMLDS",
     "FactoredClassifier",
     "FeatureScaling",
     "GIMCClassifier",
+    "Learner",
+    "LinearMap",
+    "LinearOvA",
     "MultiLabelClassifier",
+    "Part",
     "RidgeOvA",
 ]

@@ -1,0 +1,140 @@
+"""Training and prediction times: ExMLDS against SLEEC, omikuji and napkinXC, and a large synthetic set.
+
+python -m benchmarks exmlds_speed          all of it
+python -m benchmarks.exmlds_speed --tiny   a quick trial of the script that stores nothing
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from benchmarks._peers import run_child
+from benchmarks._store import peak_memory_gib, store
+from benchmarks._tables import stored
+from unseen import ExMLDS
+from unseen.data import write_extreme
+from unseen.datasets import load_bibtex, load_delicious
+from unseen.metrics import precision_at_k
+
+CHILD = Path(__file__).parent / "_exmlds_child.py"
+N_THREADS = 2
+REPEATS = 3
+
+
+def chosen(data: str, method: str) -> dict[str, Any]:
+    """Settings that validation rows chose in the suite exmlds."""
+    runs = stored("exmlds")["runs"]
+    setting: dict[str, Any] = next(r["setting"] for r in runs if r["data"] == data and r["method"] == method)
+    return setting
+
+
+def compare(repeats: int) -> list[dict[str, Any]]:
+    runs = []
+    sets = {"Bibtex": load_bibtex().split("repository0"), "Delicious": load_delicious().split(None)}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, (X, Y, X_test, Y_test) in sets.items():
+            train, test = Path(folder) / f"{name}-train.txt", Path(folder) / f"{name}-test.txt"
+            write_extreme(train, X, Y)
+            write_extreme(test, X_test, Y_test)
+            systems = [
+                ("unseen", "ExMLDS", "ExMLDS1", chosen(name, "ExMLDS1")),
+                ("unseen", "ExMLDS", "ExMLDS1, weighted votes", chosen(name, "ExMLDS1, weighted votes")),
+                ("unseen", "SLEEC", "SLEEC", chosen(name, "SLEEC")),
+                ("omikuji", "", "omikuji", {}),
+                ("napkinxc", "", "napkinXC", {}),
+            ]
+            for system, estimator, label, setting in systems:
+                request = {
+                    "system": system,
+                    "estimator": estimator,
+                    "setting": setting,
+                    "train": str(train),
+                    "test": str(test),
+                    "n_features": X.shape[1],
+                    "n_threads": N_THREADS,
+                }
+                for repeat in range(repeats):
+                    answer = run_child(system, CHILD, request, n_threads=N_THREADS)
+                    runs.append({"data": name, "method": label, "repeat": repeat, **answer})
+                    print(f"{name:10s} {label:26s} fit {answer['fit_s']:7.2f} s  predict "
+                          f"{answer['predict_s']:6.2f} s  P@1 {answer['precision'][0]:.2f}", flush=True)  # fmt: skip
+    return runs
+
+
+def power_law_labels(n_rows: int, n_features: int, n_labels: int, *, seed: int = 0) -> tuple[Any, Any]:
+    """Rows with about five labels of power-law popularity; each label has words that its rows use."""
+    rng = np.random.default_rng(seed)
+    popularity = np.arange(1, n_labels + 1) ** -0.7
+    cut = np.cumsum(popularity / popularity.sum())
+    # Labels come in families: the first is drawn by popularity, the others near it.
+    first = np.searchsorted(cut, rng.random(n_rows))
+    spread = rng.integers(-8, 9, (n_rows, 4))
+    labels = np.clip(np.column_stack([first, first[:, None] + spread]), 0, n_labels - 1)
+    Y = sparse.csr_array(
+        (np.ones(labels.size, np.float32), labels.ravel(), np.arange(0, labels.size + 1, 5)),
+        shape=(n_rows, n_labels),
+    )
+    Y.sum_duplicates()
+    Y.data[:] = 1.0
+    words = rng.integers(0, n_features, (n_labels, 12))
+    used = words[labels, rng.integers(0, 12, (n_rows, 5, 8)).transpose(2, 0, 1)].transpose(1, 0, 2)
+    noise = rng.integers(0, n_features, (n_rows, 10))
+    columns = np.concatenate([used.reshape(n_rows, -1), noise], axis=1)
+    X = sparse.csr_array(
+        (np.ones(columns.size, np.float32), columns.ravel(), np.arange(n_rows + 1) * columns.shape[1]),
+        shape=(n_rows, n_features),
+    )
+    X.sum_duplicates()
+    return X, Y
+
+
+def large(n_rows: int, n_features: int, n_labels: int, n_clusters: int) -> dict[str, Any]:
+    n_test = n_rows // 20
+    X, Y = power_law_labels(n_rows + n_test, n_features, n_labels)
+    settings = {
+        "n_components": 64,
+        "n_neighbors": 50,
+        "k": 10,
+        "neighbor_power": 4.0,
+        "n_clusters": n_clusters,
+    }
+    start = time.perf_counter()
+    model = ExMLDS(random_state=0, n_jobs=N_THREADS, **settings).fit(X[:n_rows], Y[:n_rows])
+    middle = time.perf_counter()
+    ids, _ = model.predict_topk(X[n_rows:], 5)
+    end = time.perf_counter()
+    return {
+        "n_rows": n_rows,
+        "n_features": n_features,
+        "n_labels": n_labels,
+        "n_positives": int(Y[:n_rows].nnz),
+        "n_test": n_test,
+        "settings": settings,
+        "fit_s": middle - start,
+        "predict_s": end - middle,
+        "peak_gib": peak_memory_gib(),
+        "precision": [100 * precision_at_k(Y[n_rows:], ids, k) for k in (1, 3, 5)],
+    }
+
+
+def main() -> None:
+    tiny = "--tiny" in sys.argv
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        scale = large(4000, 5000, 1000, 2) if tiny else large(200_000, 100_000, 50_000, 10)
+        print(scale, flush=True)
+        runs = compare(1 if tiny else REPEATS)
+    if not tiny:
+        store("exmlds_speed", {"n_threads": N_THREADS, "runs": runs, "large": scale})
+
+
+if __name__ == "__main__":
+    main()
