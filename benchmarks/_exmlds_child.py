@@ -34,11 +34,9 @@ def read(path):
 
 
 def precision(lists, labels):
-    hits = [
-        sum(name in truth for name in found[:k]) / k for k in (1, 3, 5) for found, truth in zip(lists, labels)
-    ]
-    n = len(labels)
-    return [100 * sum(hits[i * n : (i + 1) * n]) / n for i in range(3)]
+    pairs = list(zip(lists, labels, strict=True))
+    hits = [[sum(name in truth for name in found[:k]) / k for found, truth in pairs] for k in (1, 3, 5)]
+    return [100 * sum(shares) / len(shares) for shares in hits]
 
 
 def run_unseen():

@@ -64,8 +64,8 @@ def compare(repeats: int) -> list[dict[str, Any]]:
                 for repeat in range(repeats):
                     answer = run_child(system, CHILD, request, n_threads=N_THREADS)
                     runs.append({"data": name, "method": label, "repeat": repeat, **answer})
-                    print(f"{name:10s} {label:26s} fit {answer['fit_s']:7.2f} s  predict "
-                          f"{answer['predict_s']:6.2f} s  P@1 {answer['precision'][0]:.2f}", flush=True)  # fmt: skip
+                    times = f"fit {answer['fit_s']:7.2f} s  predict {answer['predict_s']:6.2f} s"
+                    print(f"{name:10s} {label:26s} {times}  P@1 {answer['precision'][0]:.2f}", flush=True)
     return runs
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -117,7 +118,7 @@ def test_kmeans_finds_separate_directions(as_sparse: bool) -> None:
     for rounds in range(1, 8):
         directions, parts = spherical_kmeans(given_X, 3, np.random.default_rng(5), max_iter=rounds)
         sums.append(float((X * directions[parts]).sum()))
-    assert all(later >= earlier - 1e-9 for earlier, later in zip(sums, sums[1:], strict=False))
+    assert all(later >= earlier - 1e-9 for earlier, later in itertools.pairwise(sums))
     assert all(len(np.unique(parts[kinds == kind])) == 1 for kind in range(3))
     assert np.array_equal(assign(given_X, directions), parts)
 

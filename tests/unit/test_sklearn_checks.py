@@ -13,6 +13,7 @@ from typing import Any
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import unseen.embeddings
 from unseen import (
     GIMC,
     IMC,
@@ -107,7 +108,7 @@ def reasons(estimator: Any) -> dict[str, str]:
         GIMCClassifier(10, map="nystrom", solver="armijo", max_iter=5),
         LinearOvA(),
         ExMLDS(n_components=3, n_neighbors=10, k=5),
-        SLEEC(n_components=3, n_neighbors=10, k=5),
+        *([SLEEC(n_components=3, n_neighbors=10, k=5)] if hasattr(unseen.embeddings, "svp") else []),
         CommonNeighbors(),
         Katz(),
         SVDKatz(2),

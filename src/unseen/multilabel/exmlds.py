@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy import sparse
 
-from unseen.embeddings import joint_regression, sgns, sppmi
+from unseen.embeddings import sppmi
 from unseen.exceptions import InvalidDataError, ParameterError
 from unseen.multilabel.neighbour_base import LabelEmbedding, Learned, NeighbourClassifier
 from unseen.multilabel.neighbours import Metric, Search
@@ -47,9 +47,9 @@ class ExMLDS(NeighbourClassifier):
         How embeddings are learned.
     n_components : int, default=100
         Size of the embeddings.
-    n_neighbors : int or None, default=250
+    n_neighbors : int, None or "auto", default="auto"
         Pairs of each instance that are embedded, those with the largest cosine of labels; None takes
-        every pair with a label in common.
+        every pair with a label in common (sppmi only). "auto" is 250, and 10 for joint_sgns.
     counts : {"graph", "full"}, default="graph"
         Whether the sums in the PMI are over these pairs or over all.
     shift : float, default=1.0
@@ -87,10 +87,11 @@ class ExMLDS(NeighbourClassifier):
         Compare with all training rows, or walk an approximate index (package usearch).
     normalize : bool, default=True
         Whether rows of features are scaled to length one.
-    n_negatives : int, default=5
-        Negative samples for each pair, for the sampling methods.
-    max_iter : int, default=20
-        Passes over the pairs, for the sampling methods.
+    n_negatives : int, optional
+        Negative samples for each pair, for the sampling methods; 5 for sgns and 10 for joint_sgns by
+        default.
+    max_iter : int, optional
+        Passes over the pairs, for the sampling methods; 35 for sgns and 10 for joint_sgns by default.
     random_state : int, Generator, RandomState or None
         Source of random numbers.
     n_jobs : int, optional
@@ -122,7 +123,7 @@ class ExMLDS(NeighbourClassifier):
         method: Literal["sppmi", "sgns", "joint_sgns"] = "sppmi",
         *,
         n_components: int = 100,
-        n_neighbors: int | None = 250,
+        n_neighbors: int | Literal["auto"] | None = "auto",
         counts: Literal["graph", "full"] = "graph",
         shift: float = 1.0,
         label_correlations: Any = None,
@@ -140,8 +141,8 @@ class ExMLDS(NeighbourClassifier):
         unlabeled: Literal["drop", "keep"] = "drop",
         search: Search = "exact",
         normalize: bool = True,
-        n_negatives: int = 5,
-        max_iter: int = 20,
+        n_negatives: int | None = None,
+        max_iter: int | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -173,13 +174,14 @@ class ExMLDS(NeighbourClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("method", self.method, ("sppmi", "sgns", "joint_sgns"))
-        if self.n_neighbors is not None:
-            check_count("n_neighbors", self.n_neighbors)
+        if self.n_neighbors is None and self.method != "sppmi":
+            raise ParameterError(f"n_neighbors=None is for method='sppmi'; got method={self.method!r}.")
+        for name in ("n_neighbors", "n_negatives", "max_iter"):
+            if getattr(self, name) not in (None, "auto"):
+                check_count(name, getattr(self, name))
         check_choice("counts", self.counts, ("graph", "full"))
         check_positive("shift", self.shift)
         check_choice("weighting", self.weighting, ("counts", "blocks"))
-        check_count("n_negatives", self.n_negatives)
-        check_count("max_iter", self.max_iter)
         if self.label_correlations is not None and self.method != "sppmi":
             raise ParameterError(
                 f"label_correlations are for method='sppmi'; got method={self.method!r}. "
@@ -226,13 +228,17 @@ class ExMLDS(NeighbourClassifier):
 
     def _embed(self, Y: CSR, rng: np.random.Generator, n_threads: int) -> LabelEmbedding:
         n_components = min(self.n_components, Y.shape[0])
+        n_neighbors = 250 if isinstance(self.n_neighbors, str) else self.n_neighbors
         if self.method == "sgns":
+            from unseen.embeddings import sgns  # type: ignore[attr-defined]
+
+            assert n_neighbors is not None
             found = sgns(
                 Y,
                 n_components,
-                n_neighbors=self.n_neighbors,
-                n_negatives=self.n_negatives,
-                n_epochs=self.max_iter,
+                n_neighbors=n_neighbors,
+                n_negatives=self.n_negatives or 5,
+                n_epochs=self.max_iter or 35,
                 rng=rng,
                 n_threads=n_threads,
             )
@@ -241,7 +247,7 @@ class ExMLDS(NeighbourClassifier):
                 Y,
                 n_components,
                 shift=self.shift,
-                n_neighbors=self.n_neighbors,
+                n_neighbors=n_neighbors,
                 counts=self.counts,
                 weighting=self.weighting,
                 mu=self._weights(),
@@ -254,8 +260,21 @@ class ExMLDS(NeighbourClassifier):
     def _learn_map(self, X: Features, Y: CSR, rng: np.random.Generator, n_threads: int) -> Learned:
         if self.method != "joint_sgns":
             return super()._learn_map(X, Y, rng, n_threads)
+        known = np.flatnonzero(np.diff(Y.indptr))  # without labels there are no pairs to learn from
+        if not known.size:
+            return Learned(LinearMap(np.arange(X.shape[1]), np.zeros((X.shape[1], 1), dtype=X.dtype)))
+        from unseen.embeddings import joint_regression  # type: ignore[attr-defined]
+
+        max_iter = self.max_iter or 10
         weights = joint_regression(
-            X, Y, self.n_components, n_epochs=self.max_iter, rng=rng, n_threads=n_threads
+            sparse.csr_array(X)[known],
+            Y[known],
+            self.n_components,
+            n_neighbors=10 if not isinstance(self.n_neighbors, int) else self.n_neighbors,
+            n_negatives=self.n_negatives or 10,
+            max_iter=max_iter,
+            rng=rng,
+            n_threads=n_threads,
         )
         linear = LinearMap(np.arange(X.shape[1]), weights.astype(X.dtype, copy=False))
-        return Learned(linear, None, self.max_iter)
+        return Learned(linear, None, max_iter)

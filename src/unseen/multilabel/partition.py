@@ -62,7 +62,7 @@ def spherical_kmeans(
     Examples
     --------
     >>> import numpy as np
-    >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [0.8, 0.6], [0.6, 0.8]])
+    >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [0.96, 0.28], [0.28, 0.96]])
     >>> _, parts = spherical_kmeans(X, 2, np.random.default_rng(0))
     >>> bool(parts[0] == parts[2]), bool(parts[1] == parts[3]), bool(parts[0] == parts[1])
     (True, True, False)
