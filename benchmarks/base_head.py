@@ -1,0 +1,80 @@
+"""Two commits on one machine: ``python -m benchmarks.base_head BASE [HEAD]``.
+
+Each commit is checked out into a folder of its own, built in an environment of its own, and runs the same
+fits in turns, so that a machine that slows down slows both. Prints the ratio of every number of
+seconds that both give.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import venv
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+TURNS = 3
+PROBE = Path(__file__).parent / "_probe_child.py"
+
+
+def prepare(commit: str, folder: Path) -> Path:
+    """Interpreter of an environment with the library as it was at a commit."""
+    source = folder / "source"
+    subprocess.run(
+        ["git", "-C", str(ROOT), "worktree", "add", "--detach", "--quiet", str(source), commit], check=True
+    )
+    venv.create(folder / "venv", with_pip=True)
+    python = folder / "venv" / "bin" / "python"
+    subprocess.run([python, "-m", "pip", "install", "--quiet", str(source)], check=True)
+    return python
+
+
+def times(python: Path) -> dict[str, float]:
+    done = subprocess.run([python, str(PROBE)], check=True, capture_output=True, text=True)
+    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def compare(base: str, head: str) -> Iterator[tuple[str, float, float]]:
+    """Median seconds of each job at both commits."""
+    with tempfile.TemporaryDirectory() as name:
+        folders = [Path(name) / side for side in ("base", "head")]
+        try:
+            pythons = [prepare(commit, folder) for commit, folder in zip((base, head), folders, strict=True)]
+            turns: list[list[dict[str, float]]] = [[], []]
+            for _ in range(TURNS):
+                for place, python in enumerate(pythons):
+                    turns[place].append(times(python))
+        finally:
+            for folder in folders:
+                subprocess.run(
+                    ["git", "-C", str(ROOT), "worktree", "remove", "--force", str(folder / "source")],
+                    check=False,
+                    capture_output=True,
+                )
+        for job in turns[0][0]:
+            before, after = (median(turn[job] for turn in side) for side in turns)
+            yield job, before, after
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.base_head", description=__doc__)
+    parser.add_argument("base", help="commit to compare with")
+    parser.add_argument("head", nargs="?", default="HEAD", help="commit that is judged")
+    parser.add_argument("--limit", type=float, default=1.3, help="end with 1 if a job takes that much longer")
+    given: Any = parser.parse_args(arguments)
+    worst = 0.0
+    for job, before, after in compare(given.base, given.head):
+        worst = max(worst, after / before)
+        print(f"{job:30s} {before:8.3f} s {after:8.3f} s   ratio {after / before:.2f}", flush=True)
+    sys.exit(int(worst > given.limit))
+
+
+if __name__ == "__main__":
+    main()
