@@ -238,7 +238,10 @@ class Problem:
     def score_gradient(self, state: State) -> ScoreGradient:
         """dF/dS of the data part at ``state``."""
         pair = self.stacked(state)
-        cells = self._residual(self.cell_scores(pair))
+        return self._gradient_at(pair, self.cell_scores(pair))
+
+    def _gradient_at(self, pair: Pair, scores: FloatArray) -> ScoreGradient:
+        cells = self._residual(scores)
         return ScoreGradient(self.observations, cells, *pair, *self.loss.blank(), self.n_threads)
 
     def _residual(self, scores: FloatArray) -> FloatArray:
@@ -252,8 +255,10 @@ class Problem:
 
     def data_grad(self, state: State, keys: Iterable[str] | None = None) -> State:
         """Gradient of the data part with respect to the named arrays (default: all blocks)."""
-        operator = self.score_gradient(state)
         keys = list(self.blocks(state) if keys is None else keys)
+        return self._pull_all(keys, self.score_gradient(state), state)
+
+    def _pull_all(self, keys: list[str], operator: ScoreGradient, state: State) -> State:
         out: State = {}
         for key in keys:
             if key in out:
@@ -273,12 +278,22 @@ class Problem:
 
     def grad(self, state: State, keys: Iterable[str] | None = None) -> State:
         """Gradient of F, where the penalties are smooth (ridge parts only otherwise)."""
-        out = self.data_grad(state, keys)
+        return self._add_penalty_grad(self.data_grad(state, keys), state)
+
+    def _add_penalty_grad(self, out: State, state: State) -> State:
         for key in out:
             rule = self.block_penalty(self.locate(key)[0])
             if isinstance(rule, Separable) and "_map." not in key:
                 out[key] = out[key] + rule.grad(state[key])
         return out
+
+    def value_and_grad(self, state: State, keys: Sequence[str]) -> tuple[float, State]:
+        """:meth:`value` and :meth:`grad` in one pass over the cells."""
+        pair = self.stacked(state)
+        scores = self.cell_scores(pair)
+        value = self.data_value_at(pair, scores) + self.penalty(state)
+        data_grad = self._pull_all(list(keys), self._gradient_at(pair, scores), state)
+        return value, self._add_penalty_grad(data_grad, state)
 
     def other_side(self, key: str, state: State) -> FloatArray | None:
         """What stays the same while a factor moves: the product of the other side; None for other arrays."""

@@ -128,10 +128,13 @@ class GoalDirected(Solver):
             trial = unpack(vector, state, keys)
             for mover in movers:
                 trial = mover.copied(trial)
+            value, by_side = problem.value_and_grad(
+                trial, [key for mover in movers for key in mover.all_keys]
+            )
             grads: State = {}
             for mover in movers:
-                grads |= mover.gradient(problem, trial)
-            return problem.value(trial), pack(grads, keys)
+                grads |= mover.summed(by_side)
+            return value, pack(grads, keys)
 
         start = pack(state, keys)
         found = minimize(
@@ -172,10 +175,13 @@ class _Mover:
             out |= dict(zip(self._keys(side), (state[key] for key in self.keys), strict=True))
         return out
 
-    def gradient(self, problem: Problem, state: State) -> State:
-        """Gradient of the free parameters."""
-        all_keys = [key for side in self.sides for key in self._keys(side)]
-        grads = problem.data_grad(state, all_keys)
+    @property
+    def all_keys(self) -> list[str]:
+        """The parameters of every side."""
+        return [key for side in self.sides for key in self._keys(side)]
+
+    def summed(self, grads: State) -> State:
+        """Gradient of the free parameters from those of every side."""
         out = {key: grads[key] for key in self.keys}
         for side in self.sides[1:]:
             for key, other in zip(self.keys, self._keys(side), strict=True):
@@ -184,7 +190,7 @@ class _Mover:
 
     def armijo(self, problem: Problem, state: State) -> tuple[State, int]:
         """One step down the gradient; the state as it was if no length will do."""
-        grads = self.gradient(problem, state)
+        grads = self.summed(problem.data_grad(state, self.all_keys))
         square = sum(inner(grad, grad) for grad in grads.values())
         if square == 0.0:
             return state, 0

@@ -55,7 +55,8 @@ class LBFGS(Solver):
 
         def value_and_grad(vector: FloatArray) -> tuple[float, FloatArray]:
             trial = unpack(vector, state, keys)
-            return problem.value(trial), pack(problem.grad(trial), keys)
+            value, grads = problem.value_and_grad(trial, keys)
+            return value, pack(grads, keys)
 
         def after_step(intermediate_result) -> None:  # type: ignore[no-untyped-def]
             reached = unpack(intermediate_result.x, state, keys)
