@@ -130,7 +130,7 @@ def test_the_intervals_are_those_of_a_paired_t_test() -> None:
     assert not found.is_ahead(*entries[::-1])
 
 
-def test_positives_links_and_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_positives_links_and_labels() -> None:
     cells = make_power_law(200, 60, 3000, random_state=0).observations
     found = compare(cells, task="positive", methods=["shift-mc"], repeats=2, n_jobs=1)
     assert {entry.method for entry in found.entries} == {"popular", "shift-mc"}
@@ -144,8 +144,6 @@ def test_positives_links_and_labels(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.ranked[0].mean("links found") > 0.2
     X = rng.standard_normal((80, 6))
     Y = (X @ rng.standard_normal((6, 9)) > 1).astype(float)
-    ridge = Candidate("RidgeOvA", ("multilabel",), {"reg": [0.1, 10.0]})
-    monkeypatch.setitem(CANDIDATES, "ridge", ridge)
     found = compare(X, Y, task="multilabel", methods=["ridge"], repeats=2, n_jobs=1)
     assert found.ranked[0].mean("precision@1") > 0.5
 
@@ -199,3 +197,9 @@ def test_forward_splits_never_train_on_the_future(ratings: Observations) -> None
         assert max(at[key] for key in keys(inner.test)) <= latest
         tested += keys(outer.test)
     assert len(tested) == len(set(tested))
+
+
+def test_every_candidate_can_be_made_and_knows_its_settings() -> None:
+    for candidate in CANDIDATES.values():
+        known = candidate.make(0, 1).get_params()
+        assert set(candidate.grid) <= set(known)

@@ -41,7 +41,7 @@ from unseen import (
     SparseBilinear,
     SPPMIEmbedding,
 )
-from unseen.baselines import MMMF, NMF, PMF, LowDensityNMF, OneBitMC
+from unseen.baselines import MMMF, NMF, PMF, LowDensityNMF, OneBitMC, Popularity
 from unseen.links import BlendedLinks, CommonNeighbors, Katz, SVDKatz, TruncatedSVDLinks
 
 OWN_WORDS = {
@@ -115,6 +115,7 @@ def reasons(estimator: Any) -> dict[str, str]:
         TruncatedSVDLinks(2),
         BlendedLinks(),
         OneBitMC(2),
+        Popularity(),
         LowDensityNMF(2),
         NMF(2),
         PMF(2, learning_rate=1e-4, max_iter=5),

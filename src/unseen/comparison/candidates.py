@@ -63,6 +63,7 @@ class Candidate:
 
 REG = (1.0, 3.0, 10.0, 30.0)
 EXPLICIT, POSITIVE = ("explicit",), ("positive",)
+LABELS = ("multilabel",)
 LINKS = "unseen.links"
 
 CANDIDATES: dict[str, Candidate] = {
@@ -82,6 +83,9 @@ CANDIDATES: dict[str, Candidate] = {
         {"center": "biases", "max_rank": 50},
         features="either",
     ),
+    "gimc": Candidate(
+        "GIMC", EXPLICIT, {"reg": [0.1, 1.0, 10.0]}, {"center": "biases", "max_iter": 20}, features="either"
+    ),
     "popular": Candidate("Popularity", POSITIVE, module="unseen.baselines", simple=True),
     "bias-mc": Candidate(
         "BiasMC", POSITIVE, {"alpha": [0.9, 0.99], "reg": [0.3, 3.0], "rank": [20, 60]}, {"max_iter": 20}
@@ -99,6 +103,12 @@ CANDIDATES: dict[str, Candidate] = {
     "bias-mc-links": Candidate(
         "BiasMC", ("links",), {"alpha": [0.8, 0.95], "reg": [0.3, 1.0], "rank": [100]}, {"max_iter": 20}
     ),
+    "ridge": Candidate("RidgeOvA", LABELS, {"reg": [0.3, 1.0, 3.0, 10.0]}, simple=True),
+    "linear-ova": Candidate("LinearOvA", LABELS),
+    "leml": Candidate("LEML", LABELS, {"reg": [1.0, 3.0]}, {"rank": 100}),
+    "exmlds": Candidate("ExMLDS", LABELS, {"neighbor_power": [0.0, 4.0], "reg": [1.0, 5.0]}),
+    "sleec": Candidate("SLEEC", LABELS),
+    "gimc-classifier": Candidate("GIMCClassifier", LABELS, fixed={"n_components": 100}),
 }
 """Every method of a comparison by its name."""
 
