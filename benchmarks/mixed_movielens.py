@@ -14,7 +14,7 @@ removed cells of a run are read once, after everything about the model is settle
 
 All runs share 100,000 ratings: a cell held out in step 1 may be a removed one of another run.
 
-    python -m benchmarks.mixed_movielens --part settings      # then rates and folds; resumes what is stored
+    python -m benchmarks.mixed_movielens --part settings      # then rates, folds, sweeps; resumes
 """
 
 from __future__ import annotations
@@ -170,6 +170,16 @@ def settings(data: Any, name: str, known: list[Setting]) -> Iterator[Setting]:
             yield {"method": name, "rate": rate, **found, "seconds": time.perf_counter() - start}
 
 
+def sweeps(data: Any) -> Iterator[dict[str, Any]]:
+    """Held-out error of the hard form along its sweeps, on the cells that settings are chosen on."""
+    run = Run(split(data.observations, 0.2, SETTING_SEED)[0], data)
+    chosen = next(e for e in load("mixed_settings") if (e["method"], e["rate"]) == ("MixedLinear hard", 0.2))
+    model = run.model({**chosen, "sweeps": 30})
+    model.set_params(validation_fraction=0.1, patience=1000, random_state=SETTING_SEED)
+    for number, entry in enumerate(run.fit(model).history_, 1):
+        yield {"sweep": number, **{key: entry[key] for key in ("validation", "rank", "feasibility")}}
+
+
 def runs(data: Any, part: str) -> Iterator[tuple[dict[str, Any], Observations, Observations]]:
     """Labels, remaining and removed cells of each run."""
     if part == "folds":
@@ -205,7 +215,7 @@ def load(name: str) -> list[dict[str, Any]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--part", choices=("settings", "rates", "folds"), required=True)
+    parser.add_argument("--part", choices=("settings", "rates", "folds", "sweeps"), required=True)
     parser.add_argument("--methods", nargs="*", default=None, help="beginnings of names")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
@@ -215,6 +225,8 @@ def main() -> None:
     names = [n for n in methods() if not arguments.methods or n.startswith(tuple(arguments.methods))]
     if part == "settings":
         found = (entry for name in names for entry in settings(data, name, results))
+    elif part == "sweeps":
+        results, found = [], sweeps(data)
     else:
         found = measured(data, part, names, results)
     for entry in found:
