@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+import unseen
 from unseen.data import read_triples
-from unseen.diagnostics import diagnose
+from unseen.diagnostics import diagnose, identifiability
 
 BLOCKS = "row,col,value\na,x,1\na,y,2\nb,x,3\nc,z,4\n"
 
@@ -57,3 +58,24 @@ def test_wrong_use_is_one_line(run, blocks, tmp_path):
     assert run("diagnose", tmp_path / "nothing.csv", code=1).err.startswith("error: ")
     (tmp_path / "empty.csv").write_text("row,col,value\n")
     assert run("diagnose", tmp_path / "empty.csv", code=1).err.startswith("error: ")
+
+
+def test_predictions_come_with_their_spread(run, files, model):
+    ended = run("predict", model, files.pairs, "--train", files.ratings, "--json").document
+    loaded = unseen.load(model)
+    cells = read_triples(files.ratings, row="user", col="item", value="stars")
+    i = loaded.row_ids_.index_of([line["user"] for line in ended["predictions"]])
+    j = loaded.col_ids_.index_of([line["item"] for line in ended["predictions"]])
+    found = identifiability(loaded, i, j, cells)
+    assert [line["std"] for line in ended["predictions"]] == pytest.approx(found.std.tolist())
+    assert [line["determined"] for line in ended["predictions"]] == found.determined.tolist()
+    plain = run("predict", model, files.pairs, "--json").document["predictions"]
+    assert "std" not in plain[0]
+    assert plain[0]["prediction"] == ended["predictions"][0]["prediction"]
+    header = run("predict", model, files.pairs, "--train", files.ratings).out.splitlines()[0]
+    assert header == "user,item,prediction,std,determined"
+
+
+def test_the_spread_needs_the_training_file(run, files, model, inductive, blocks):
+    assert "does not know" in run("predict", model, files.pairs, "--train", blocks, "--row", 0, code=None).err
+    assert "without features" in run("predict", inductive, files.pairs, "--train", files.ratings, code=2).err

@@ -296,8 +296,20 @@ def test_searches_hand_on_to_their_best_model():
     X = small()
     search = GridSearch(MatrixFactorization(2, random_state=0), {"reg": [0.5, 1.0]}, cv=2).fit(X)
     np.testing.assert_array_equal(
-        identifiability(search, [0], [1]).std, identifiability(search.best_estimator_, [0], [1]).std
+        identifiability(search, [0], [1]).std, search.predict_entries([0], [1], return_std=True)[1]
     )
+    assert (search.recommend([0], k=3, max_std=0.0)[0] == -1).all()
+
+
+def test_models_that_give_baselines_between_blocks_do_not_move_there():
+    X = two_blocks()
+    model = MatrixFactorization(3, reg=0.1, center="biases", random_state=0).fit(X)
+    moving = identifiability(model, [0, 0], [1, 20])
+    model.cross_component = "baseline"  # as of AugmentedMF
+    steady = identifiability(model, [0, 0], [1, 20])
+    assert steady.std[0] == moving.std[0]
+    assert steady.std[1] < 0.5 * moving.std[1]
+    assert not steady.determined[1]
 
 
 @pytest.mark.parametrize(

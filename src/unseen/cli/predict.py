@@ -41,6 +41,13 @@ def predict(
     k: Annotated[
         int | None, typer.Option("-k", "--top", min=1, help="Labels for each row, for a model of labels [5].")
     ] = None,
+    train: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DATA",
+            help="What the model was fitted to: also say how far each prediction is determined (std).",
+        ),
+    ] = None,
     row_features: o.RowFeatures = None,
     col_features: o.ColFeatures = None,
     id_column: o.IdColumn = None,
@@ -55,6 +62,7 @@ def predict(
     from unseen.cli.pairs import Side, Sides, predict_batch
     from unseen.cli.sinks import Records, TableWriter
     from unseen.cli.sources import like_training, output_names
+    from unseen.cli.spread import SPREAD_NAMES, remind, spread_columns
     from unseen.cli.tables import guess_separator, read_batches
     from unseen.exceptions import InvalidDataError
 
@@ -70,7 +78,9 @@ def predict(
         Side.of(model, "row", row_features, id_column, row_name),
         Side.of(model, "col", col_features, id_column, col_name),
     )
-    names = (*output_names(row_name, col_name, "prediction"), "prediction")
+    names = (*output_names(row_name, col_name, "prediction", *SPREAD_NAMES), "prediction")
+    if train is not None:
+        remind(model, train, {"row": row, "col": col, "sep": sep, "header": not no_header})
     n_unknown = 0
     separator = guess_separator(pairs, sep)
     sink = Records() if out.json and target is None else TableWriter(target)
@@ -79,7 +89,10 @@ def predict(
             predicted, count = predict_batch(model, sides, rows, cols, unknown.value, pairs)
             n_unknown += count
             ids = sides.row.shown(rows, unknown.value), sides.col.shown(cols, unknown.value)
-            writer.write(dict(zip(names, (*ids, predicted), strict=True)))
+            line = dict(zip(names, (*ids, predicted), strict=True))
+            if train is not None:
+                line |= spread_columns(model, sides, rows, cols)
+            writer.write(line)
         if not writer.n_lines:
             raise InvalidDataError(f"{pairs}: the file holds no pairs.")
     document: dict[str, Any] = {

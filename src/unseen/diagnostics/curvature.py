@@ -76,11 +76,28 @@ class Curvature:
             Zero or larger.
         """
         cells, csc = self.cells, self.cells.csc
-        total = np.zeros(len(rows))
+        total = self.bias_leverage(rows, cols)
         if self.left.shape[1]:
             by_column = self.weight if np.ndim(self.weight) == 0 else np.asarray(self.weight)[csc.order]
             total += self._side(cells.indptr, cells.indices, self.weight, self.right, rows, cols)
             total += self._side(csc.indptr, csc.indices, by_column, self.left, cols, rows)
+        return total
+
+    def bias_leverage(self, rows: IndexArray, cols: IndexArray) -> FloatArray:
+        """Part of the leverage that biases have.
+
+        Parameters
+        ----------
+        rows, cols : array of int
+            Row and column numbers.
+
+        Returns
+        -------
+        ndarray of float64
+            Zero for models without biases.
+        """
+        cells, csc = self.cells, self.cells.csc
+        total = np.zeros(len(rows))
         for bias, indptr, asked, reg in (
             (self.offsets.row, cells.indptr, rows, self.offsets.reg_row),
             (self.offsets.col, csc.indptr, cols, self.offsets.reg_col),

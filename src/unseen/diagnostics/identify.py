@@ -131,8 +131,13 @@ class Spread:
         variance = self.noise.at(rows, cols)
         # Noise zero and no stiffness at all: nothing is known, and that is what infinity says.
         leverage = self.curvature.leverage(rows, cols)
+        across = ~self.connected(rows, cols)
+        if getattr(self.model, "cross_component", "model") == "baseline":
+            # Such models predict offsets alone between blocks, and those are not turned by rotations.
+            leverage[across] = self.curvature.bias_leverage(rows[across], cols[across])
+            across[:] = False
         moved = np.where(np.isinf(leverage), np.inf, variance * np.where(np.isinf(leverage), 0.0, leverage))
-        moved = moved + np.where(self.connected(rows, cols), 0.0, self.curvature.rotation(rows, cols))
+        moved = moved + np.where(across, self.curvature.rotation(rows, cols), 0.0)
         return np.sqrt(moved), np.sqrt(variance)
 
 

@@ -169,9 +169,9 @@ class GridSearch(MetaEstimatorMixin, TransformerMixin, BaseEstimator):  # type: 
 
     # --- what the chosen model offers -------------------------------------------------------
 
-    def predict_entries(self, rows: Any, cols: Any) -> FloatArray:
+    def predict_entries(self, rows: Any, cols: Any, **options: Any) -> FloatArray:
         """Call ``predict_entries`` of the best estimator."""
-        return self._best("predict_entries")(rows, cols)  # type: ignore[no-any-return]
+        return self._best("predict_entries")(rows, cols, **options)  # type: ignore[no-any-return]
 
     def predict_new(self, row_features: Any = None, col_features: Any = None) -> FloatArray:
         """Call ``predict_new`` of the best estimator."""
@@ -190,11 +190,11 @@ class GridSearch(MetaEstimatorMixin, TransformerMixin, BaseEstimator):  # type: 
         return self._best("transform")(X)  # type: ignore[no-any-return]
 
     def recommend(
-        self, rows: Any, k: int = 10, *, exclude: Any = None, candidates: Any = None
+        self, rows: Any, k: int = 10, *, exclude: Any = None, candidates: Any = None, **options: Any
     ) -> tuple[IndexArray, FloatArray]:
         """Call ``recommend`` of the best estimator."""
         lists: tuple[IndexArray, FloatArray] = self._best("recommend")(
-            rows, k=k, exclude=exclude, candidates=candidates
+            rows, k=k, exclude=exclude, candidates=candidates, **options
         )
         return lists
 
