@@ -17,6 +17,7 @@ from test_memory import LIMIT, peak_of, target
 import unseen
 from unseen import (
     IMC,
+    AugmentedMF,
     BiasMC,
     BiasModel,
     Completion,
@@ -24,9 +25,12 @@ from unseen import (
     MatrixFactorization,
     NonNegative,
     Observations,
+    Ridge,
     SoftImpute,
+    Squared,
     Term,
 )
+from unseen.baselines import NMF
 from unseen.datasets import make_imc, make_low_rank
 from unseen.diagnostics import find_blocks, identifiability
 from unseen.diagnostics.curvature import curvature_of
@@ -192,6 +196,22 @@ def test_noisy_rows_are_known_as_such():
     assert 5 < np.median(found.noise[100:]) / np.median(found.noise[:100]) < 12
 
 
+def test_units_of_the_weights_do_not_matter():
+    """The same objective times four has the same solution, and the same spread of it."""
+    X = small()
+    models = [
+        Completion(
+            [Term(core=LowRank(2), reg=Ridge(0.5 * scale))], loss=Squared(weight=scale), max_iter=300,
+            tol=1e-12, random_state=0,
+        ).fit(X)
+        for scale in (1.0, 4.0)
+    ]  # fmt: skip
+    one, four = (identifiability(model, [0, 3, 9], [1, 2, 3]) for model in models)
+    np.testing.assert_allclose(four.prediction, one.prediction, rtol=1e-4)
+    np.testing.assert_allclose(four.std, one.std, rtol=1e-3)
+    np.testing.assert_allclose(four.noise, one.noise, rtol=1e-3)
+
+
 @settings(max_examples=10, deadline=None)
 @given(st.integers(0, 1000))
 def test_order_of_rows_and_columns_does_not_matter(seed: int):
@@ -238,6 +258,8 @@ GRAPH = sparse.csr_array(sparse.triu(POSITIVES, 1) + sparse.triu(POSITIVES, 1).T
         (SoftImpute(2.0, center="mean"), small(), "curvature"),
         (MatrixFactorization(2, reg=0.0, random_state=0), small(), "curvature"),
         (BiasMC(2, alpha=0.9, random_state=0), POSITIVES, "curvature"),
+        (AugmentedMF(2, random_state=0), small(), "curvature"),
+        (NMF(2, max_iter=20, random_state=0), np.abs(small()), "resample"),
         (Completion([Term(core=LowRank(2), reg=NonNegative(0.1))], random_state=0), small(), "resample"),
         (CommonNeighbors(), GRAPH, "resample"),
     ],
@@ -305,7 +327,7 @@ def test_models_that_give_baselines_between_blocks_do_not_move_there():
     X = two_blocks()
     model = MatrixFactorization(3, reg=0.1, center="biases", random_state=0).fit(X)
     moving = identifiability(model, [0, 0], [1, 20])
-    model.cross_component = "baseline"  # as of AugmentedMF
+    model.cross_component = "baseline"  # as AugmentedMF has it
     steady = identifiability(model, [0, 0], [1, 20])
     assert steady.std[0] == moving.std[0]
     assert steady.std[1] < 0.5 * moving.std[1]

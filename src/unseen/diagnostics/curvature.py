@@ -16,7 +16,7 @@ import numpy as np
 
 from unseen.data import Observations
 from unseen.linalg.blocked import gram
-from unseen.losses import Quadratic
+from unseen.losses import Quadratic, Squared
 from unseen.maps import Identity
 from unseen.offsets import Offsets
 from unseen.typing import BoolArray, FloatArray, IndexArray
@@ -51,6 +51,8 @@ class Curvature:
         Weight of all other cells.
     offsets : Offsets
         Mean and biases that were subtracted.
+    unit : float
+        Weight of a known value, so that the noise is that of values; 1 where weights differ.
     """
 
     cells: Observations
@@ -61,6 +63,7 @@ class Curvature:
     weight: FloatArray | float
     background: float
     offsets: Offsets
+    unit: float = 1.0
 
     def leverage(self, rows: IndexArray, cols: IndexArray) -> FloatArray:
         """Variance of predictions for noise of variance one.
@@ -79,8 +82,10 @@ class Curvature:
         total = self.bias_leverage(rows, cols)
         if self.left.shape[1]:
             by_column = self.weight if np.ndim(self.weight) == 0 else np.asarray(self.weight)[csc.order]
-            total += self._side(cells.indptr, cells.indices, self.weight, self.right, rows, cols)
-            total += self._side(csc.indptr, csc.indices, by_column, self.left, cols, rows)
+            by_row = self._side(cells.indptr, cells.indices, self.weight, self.right, rows, cols)
+            total += self.unit * (
+                by_row + self._side(csc.indptr, csc.indices, by_column, self.left, cols, rows)
+            )
         return total
 
     def bias_leverage(self, rows: IndexArray, cols: IndexArray) -> FloatArray:
@@ -238,6 +243,8 @@ def why_no_curvature(model: Any) -> str | None:
     if not hasattr(model, "offsets_") or not hasattr(model, "row_factors_"):
         return f"{name} keeps no factors and offsets of its own"
     terms = getattr(model, "terms_", [])
+    if not terms and model.row_factors_.shape[1] != model.offsets_.width:
+        return f"{name} has factors of its own kind"
     if terms and not isinstance(model.loss_, Quadratic):
         return f"the loss of {name} is not quadratic"
     for index, term in enumerate(terms):
@@ -269,10 +276,12 @@ def curvature_of(model: Any, cells: Observations) -> Curvature:
     rules = [term.parts()[3].factored() for term in terms]
     total = sum(widths)
     weight: FloatArray | float = 1.0
-    background = 0.0
+    background, unit = 0.0, 1.0
     if terms:
         weight, _ = model.loss_.normal_terms(cells.values)
         background, _ = model.loss_.blank()
+        if isinstance(model.loss_, Squared):
+            unit = float(model.loss_.weight)
     return Curvature(
         cells,
         np.ascontiguousarray(model.row_factors_[:, :total], dtype=np.float64),
@@ -282,4 +291,5 @@ def curvature_of(model: Any, cells: Observations) -> Curvature:
         weight,
         float(background),
         model.offsets_,
+        unit,
     )

@@ -136,7 +136,8 @@ class Spread:
             # Such models predict offsets alone between blocks, and those are not turned by rotations.
             leverage[across] = self.curvature.bias_leverage(rows[across], cols[across])
             across[:] = False
-        moved = np.where(np.isinf(leverage), np.inf, variance * np.where(np.isinf(leverage), 0.0, leverage))
+        known = np.where(np.isinf(leverage), 0.0, leverage)
+        moved = np.where(np.isinf(leverage), np.inf, variance * known)
         moved = moved + np.where(across, self.curvature.rotation(rows, cols), 0.0)
         return np.sqrt(moved), np.sqrt(variance)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from unseen.diagnostics.curvature import Curvature
 from unseen.linalg.score_gradient import background_value
+from unseen.losses import Squared
 from unseen.typing import FloatArray, IndexArray
 
 __all__ = ["Noise", "noise_of"]
@@ -51,25 +52,23 @@ def noise_of(model: Any, curvature: Curvature) -> Noise:
     Returns
     -------
     Noise
-        With background cells one variance for all, else one factor for each row and column.
+        For values one factor for each row and column; for positives, whose other cells are in the
+        objective too, one variance of all cells in units of the weights.
     """
     cells = curvature.cells
     rows, cols = cells.rows, cells.indices
     scores = np.asarray(model.predict_entries(rows, cols), dtype=np.float64)
-    target: FloatArray | float = cells.values.astype(np.float64)
-    weight: FloatArray | float = 1.0
-    if getattr(model, "terms_", []):
+    loss = model.loss_ if getattr(model, "terms_", []) else Squared()
+    if not isinstance(loss, Squared):
         shift = np.asarray(curvature.offsets.at(rows, cols))
-        weight, wanted = model.loss_.stored(cells.values - shift)
-        target = wanted + shift
-    if curvature.background:
-        return Noise(_with_background(model, curvature, scores, target, weight))
-    leverage = np.minimum(weight * curvature.leverage(rows, cols), MAX_LEVERAGE)
-    squares = weight * (target - scores) ** 2 / (1.0 - leverage)
+        weight, wanted = loss.stored(cells.values - shift)
+        return Noise(_of_all_cells(model, curvature, scores, wanted + shift, weight))
+    leverage = np.minimum(curvature.leverage(rows, cols), MAX_LEVERAGE)
+    squares = (cells.values.astype(np.float64) - scores) ** 2 / (1.0 - leverage)
     return _by_row_and_column(squares, rows, cols, cells.shape)
 
 
-def _with_background(model: Any, curvature: Curvature, scores: FloatArray, target: Any, weight: Any) -> float:
+def _of_all_cells(model: Any, curvature: Curvature, scores: FloatArray, target: Any, weight: Any) -> float:
     """Weighted mean square over all cells of the matrix, known or not."""
     n, m = curvature.cells.shape
     w0, t0 = model.loss_.blank()
