@@ -71,9 +71,9 @@ class MMMF(ObservedCompleter):
     --------
     >>> import numpy as np
     >>> from unseen.baselines import MMMF
-    >>> X = np.array([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0], [3.0, 2.0, np.nan]])
-    >>> model = MMMF(2, C=10.0, random_state=0).fit(X)
-    >>> model.predict_entries([2, 2], [0, 2])
+    >>> X = np.array([[1, 1, 3, 3], [1, 1, 3, 3], [3, 3, 1, np.nan], [3, 3, 1, 1]])
+    >>> model = MMMF(1, C=10.0, random_state=0).fit(X)
+    >>> model.predict_entries([2, 2], [0, 3])
     array([3., 1.])
     """
 

@@ -76,7 +76,7 @@ class PMF(ObservedCompleter):
     >>> from unseen.baselines import PMF
     >>> X = np.outer([1.0, 2.0, 3.0], [1.0, 2.0, 4.0])
     >>> X[2, 2] = np.nan
-    >>> model = PMF(2, solver="als", random_state=0).fit(X)
+    >>> model = PMF(2, solver="als", max_iter=1000, random_state=0).fit(X)
     >>> bool(abs(model.predict_entries([1], [1])[0] - 4.0) < 0.5)
     True
     """
