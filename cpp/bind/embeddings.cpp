@@ -52,10 +52,11 @@ void sgns(InOut2<T> words, InOut2<T> contexts, In1<I> centers, In1<I> positives,
 
 template <class T, class I>
 void joint(In1<I> indptr, In1<I> indices, In1<T> values, InOut2<T> regressor, InOut2<T> squares,
-           In1<I> visits, In2<I> positives, In2<I> negatives, double gamma, double negative_weight,
-           double rate, double reg, bool cosine, int n_threads) {
+           In1<I> visits, In2<I> positives, In2<I> negatives, In1<T> reg, double gamma, double negative_weight,
+           double rate, bool cosine, int n_threads) {
   require(indptr.shape(0) >= 1, "indptr must not be empty");
   require(values.shape(0) == indices.shape(0), "values must be one a stored cell");
+  require(reg.shape(0) == regressor.shape(0), "reg must be one a feature");
   require(regressor.shape(0) == squares.shape(0) && regressor.shape(1) == squares.shape(1),
           "regressor and squares must have the same shape");
   require(positives.shape(0) == visits.shape(0) && negatives.shape(0) == visits.shape(0),
@@ -75,7 +76,7 @@ void joint(In1<I> indptr, In1<I> indices, In1<T> values, InOut2<T> regressor, In
   problem.gamma = gamma;
   problem.negative_weight = negative_weight;
   problem.rate = rate;
-  problem.reg = reg;
+  problem.reg = reg.data();
   problem.cosine = cosine;
   run(kernels<T, I>().joint, n_threads, problem);
 }
@@ -94,8 +95,8 @@ struct Embeddings {
           "positives"_a.noconvert(), "negatives"_a.noconvert(), "first_rate"_a, "last_rate"_a, "n_threads"_a);
     m.def("joint", joint<T, I>, "indptr"_a.noconvert(), "indices"_a.noconvert(), "values"_a.noconvert(),
           "regressor"_a.noconvert(), "squares"_a.noconvert(), "visits"_a.noconvert(),
-          "positives"_a.noconvert(), "negatives"_a.noconvert(), "gamma"_a, "negative_weight"_a, "rate"_a,
-          "reg"_a, "cosine"_a, "n_threads"_a);
+          "positives"_a.noconvert(), "negatives"_a.noconvert(), "reg"_a.noconvert(), "gamma"_a,
+          "negative_weight"_a, "rate"_a, "cosine"_a, "n_threads"_a);
   }
 };
 

@@ -112,8 +112,8 @@ def joint_case(dtype: Any, rank: int) -> list[Any]:
 def test_joint_agrees_with_twin(rank, cosine, dtype):
     one, two = joint_case(dtype, rank), joint_case(dtype, rank)
     before = one[3].copy()
-    kernels.joint_sweep(*one, gamma=2.0, negative_weight=0.7, rate=0.1, reg=0.01, cosine=cosine)
-    reference_embeddings.joint(*two, 2.0, 0.7, 0.1, 0.01, cosine, 1)
+    kernels.joint_sweep(*one, gamma=2.0, negative_weight=0.7, rate=0.1, reg=np.arange(7) / 100, cosine=cosine)
+    reference_embeddings.joint(*two, (np.arange(7) / 100).astype(dtype), 2.0, 0.7, 0.1, cosine, 1)
     tolerance = 1e-4 if dtype is np.float32 else 1e-10
     np.testing.assert_allclose(one[3], two[3], atol=tolerance)
     np.testing.assert_allclose(one[4], two[4], rtol=100 * tolerance, atol=tolerance)

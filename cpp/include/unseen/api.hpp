@@ -93,7 +93,8 @@ struct JointProblem {
   Size rank;
   const I *visits, *positives, *negatives;  // n_visits, n_visits x n_positives, n_visits x n_negatives
   Size n_visits, n_positives, n_negatives;
-  double gamma, negative_weight, rate, reg;
+  const T* reg;  // one a feature
+  double gamma, negative_weight, rate;
   bool cosine;
 };
 

@@ -17,13 +17,12 @@ void embed_row(const JointProblem<T, I>& p, Size i, T* z) {
 // Ascend along d objective / d z = pull of row i; every feature of the row shares it.
 template <class T, class I>
 void adagrad_row(const JointProblem<T, I>& p, Size i, const T* pull) {
-  const T rate = T(p.rate), reg = T(p.reg), tiny = T(1e-10);
+  const T rate = T(p.rate), tiny = T(1e-10);
   for (Size t = p.cells.indptr[i]; t < Size(p.cells.indptr[i + 1]); ++t) {
     const Size place = Size(p.cells.indices[t]) * p.rank;
-    const T value = p.values[t];
+    const T value = p.values[t], reg = p.reg[p.cells.indices[t]];
     T *row = p.regressor + place, *squares = p.squares + place;
-    Size l = 0;
-    for (; l < p.rank; ++l) {
+    for (Size l = 0; l < p.rank; ++l) {
       const T step = value * pull[l] - reg * row[l];
       squares[l] += step * step;
       row[l] += rate * step / square_root(squares[l] + tiny);

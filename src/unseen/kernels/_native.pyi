@@ -84,10 +84,10 @@ def joint(
     visits: IndexArray,
     positives: IndexArray,
     negatives: IndexArray,
+    reg: FloatArray,
     gamma: float,
     negative_weight: float,
     rate: float,
-    reg: float,
     cosine: bool,
     n_threads: int,
 ) -> None: ...

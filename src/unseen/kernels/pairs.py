@@ -76,7 +76,7 @@ def joint_sweep(
     gamma: float = 1.0,
     negative_weight: float = 1.0,
     rate: float = 0.1,
-    reg: float = 0.0,
+    reg: FloatArray | float = 0.0,
     cosine: bool = True,
     n_threads: int = 1,
 ) -> None:
@@ -87,7 +87,7 @@ def joint_sweep(
         sum_p log s(gamma K_ip) + negative_weight sum_q log s(-gamma K_iq)
 
     All gradients of a visit are taken at the same V; then the features of i, of its positives and of
-    its negatives step in this order. ``reg`` pulls each touched entry of V to zero.
+    its negatives step in this order. Each step of an entry of V is pulled to zero by ``reg`` times the entry.
 
     Parameters
     ----------
@@ -97,7 +97,8 @@ def joint_sweep(
         V and AdaGrad's sums of squares; written in place.
     visits : integer array of shape (v,)
     positives, negatives : integer arrays of shape (v, p) and (v, q)
-    gamma, negative_weight, rate, reg : float
+    gamma, negative_weight, rate : float
+    reg : float or array of shape (d,)
     cosine : bool
     n_threads : int
         More than one writes without locks, and the result varies from run to run.
@@ -125,5 +126,6 @@ def joint_sweep(
     whole = [np.ascontiguousarray(a, dtype=index) for a in (indptr, indices, visits, positives, negatives)]
     _kernels.joint(
         *whole[:2], args.dense("values", values, dtype, ndim=1), regressor, squares, *whole[2:],
-        gamma, negative_weight, rate, reg, cosine, n_threads,
+        np.ascontiguousarray(np.broadcast_to(reg, len(regressor)), dtype=dtype), gamma, negative_weight, rate,
+        cosine, n_threads,
     )  # fmt: skip

@@ -76,10 +76,10 @@ def joint(
     visits: IndexArray,
     positives: IndexArray,
     negatives: IndexArray,
+    reg: FloatArray,
     gamma: float,
     negative_weight: float,
     rate: float,
-    reg: float,
     cosine: bool,
     n_threads: int,
 ) -> None:
@@ -90,7 +90,7 @@ def joint(
 
     def step(row: int, pull: FloatArray) -> None:
         for t in range(indptr[row], indptr[row + 1]):
-            slope = values[t] * pull - reg * regressor[indices[t]]
+            slope = values[t] * pull - reg[indices[t]] * regressor[indices[t]]
             squares[indices[t]] += slope**2
             regressor[indices[t]] += rate * slope / np.sqrt(squares[indices[t]] + 1e-10)
 
