@@ -16,6 +16,7 @@ REQUIREMENTS = {
     "unseen": ["--editable", str(ROOT)],
     "implicit": ["implicit==0.7.3"],
     "irspack": ["irspack==0.5.2"],
+    "torch": ["torch==2.13.0+cpu", "numpy"],
     "cmfrec": ["cmfrec==3.5.1.post14", "threadpoolctl"],
     "omikuji": ["omikuji==0.5.2"],
     "napkinxc": ["napkinxc==0.7.2"],

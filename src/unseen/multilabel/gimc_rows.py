@@ -86,19 +86,24 @@ class _ByProducts(MappedRows):
 
     def move_to(self, params: MapParams) -> None:
         self.params = params
+        self.change: FloatArray | None = None
+        self.products = np.empty((0, 0), dtype=self.dtype)  # frees the old ones before the new are made
         self.products = multiply(self.X, self._matrix(params), self.n_threads)
         self.m = self.products.shape[1]
-        self.change: FloatArray | None = None
         self.direction = {}
 
     def aim(self, direction: MapParams) -> None:
         self.direction = direction
+        self.change = None
         self.change = multiply(self.X, self._matrix(direction), self.n_threads)
 
     def advance(self, step: float) -> None:
         assert self.change is not None
         self.params = moved(self.params, self.direction, step)
-        self.products += self.dtype.type(step) * self.change
+        length = self.dtype.type(step)
+        for start in range(0, self.n_rows, BLOCK_ROWS):
+            rows = slice(start, start + BLOCK_ROWS)
+            self.products[rows] += length * self.change[rows]
 
     def _trial(self, rows: slice, step: float) -> FloatArray:
         if step == 0.0:
