@@ -72,6 +72,8 @@ METHODS = {
     "sleec": Method("SLEEC", "multilabel"),
     "linear-ova": Method("LinearOvA", "multilabel"),
     "ridge-ova": Method("RidgeOvA", "multilabel"),
+    "leml": Method("LEML", "multilabel"),
+    "gimc-classifier": Method("GIMCClassifier", "multilabel"),
 }
 
 MEASURES = {"explicit": ("rmse", "mae"), "positive": ("precision@10", "recall@10")}
