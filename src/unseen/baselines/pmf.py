@@ -42,7 +42,7 @@ class PMF(ObservedCompleter):
         Length of a step along the gradient of a batch (a sum over its cells).
     momentum : float, default=0.8
         Share of the last step that is kept.
-    batch_size : int, default=10_000
+    batch_size : int, default=1000
         Cells of a batch.
     cold : {"mean", "biases"}, default="mean"
         Prediction where a row or column has no cell: the mean, or the mean and the bias that is known.
@@ -90,7 +90,7 @@ class PMF(ObservedCompleter):
         solver: str = "sgd",
         learning_rate: float = 0.005,
         momentum: float = 0.8,
-        batch_size: int = 10_000,
+        batch_size: int = 1000,
         cold: str = "mean",
         bias_reg: float | tuple[float, float] = 5.0,
         max_iter: int = 50,
