@@ -34,14 +34,42 @@ class Step(NamedTuple):
 
 
 def split(fit: Fit, n_blocks: int) -> list[Fit]:
-    """Cut a fit into shards that add up to it."""
+    """Cut a fit into shards that add up to it.
+
+    Parameters
+    ----------
+    fit : Fit
+        Misfit of one draw of measurements, or its mean.
+    n_blocks : int
+        Number of shards.
+
+    Returns
+    -------
+    list of Fit
+        Ranges of measurements; for the mean, ranges of rows.
+    """
     return fit.split(n_blocks)
 
 
 def residuals(
     shards: Sequence[Fit], left: FloatArray, right: FloatArray, *, mapper: Mapper = map
 ) -> list[FloatArray]:
-    """What each shard keeps."""
+    """What each shard keeps between steps.
+
+    Parameters
+    ----------
+    shards : sequence of Fit
+        Parts of a fit.
+    left, right : array
+        Factors U and V, sent to all shards.
+    mapper : callable, default=map
+        Applies a function to shards and keeps their order.
+
+    Returns
+    -------
+    list of array
+        One for each shard.
+    """
     return list(mapper(lambda shard: shard.residual(left, right), shards))
 
 
@@ -54,7 +82,26 @@ def objective(
     *,
     mapper: Mapper = map,
 ) -> float:
-    """``||A(UV') - b||^2 + reg (||U||^2 + ||V||^2)``."""
+    """``||A(UV') - b||^2 + reg (||U||^2 + ||V||^2)``.
+
+    Parameters
+    ----------
+    shards : sequence of Fit
+        Parts of a fit.
+    kept : sequence of array
+        The residual of each shard.
+    left, right : array
+        Factors U and V, sent to all shards.
+    reg : float
+        Weight of the penalty.
+    mapper : callable, default=map
+        Applies a function to shards and keeps their order: ``map``, or that of an executor.
+
+    Returns
+    -------
+    float
+        Its value, in float64.
+    """
     misfit = reduce(add, mapper(lambda shard, mine: shard.value(mine, left, right), shards, kept))
     return float(misfit) + reg * (inner(left, left) + inner(right, right))
 
@@ -68,7 +115,40 @@ def row_step(
     *,
     mapper: Mapper = map,
 ) -> Step:
-    """Move U along its gradient to the lowest point of that line."""
+    """Move U along its gradient to the lowest point of that line.
+
+    Parameters
+    ----------
+    shards : sequence of Fit
+        Parts of a fit.
+    kept : sequence of array
+        The residual of each shard.
+    left, right : array
+        Factors U and V, sent to all shards.
+    reg : float
+        Weight of the penalty.
+    mapper : callable, default=map
+        Applies a function to shards and keeps their order: ``map``, or that of an executor.
+
+    Returns
+    -------
+    Step
+        The new U, the new residuals, the length of the step and what it gains.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unseen import Observations
+    >>> from unseen.sensing import ExpectedFit, residuals, row_step, split
+    >>> cells = Observations.from_dense([[1.0, np.nan], [np.nan, 2.0], [3.0, 1.0]])
+    >>> left, right = np.ones((3, 1)), np.ones((2, 1))
+    >>> fit = ExpectedFit(cells, (2.0, 1.0))
+    >>> alone = row_step([fit], residuals([fit], left, right), left, right, 0.1)
+    >>> shards = split(fit, 3)
+    >>> together = row_step(shards, residuals(shards, left, right), left, right, 0.1)
+    >>> bool(np.allclose(alone.factor, together.factor))
+    True
+    """
     pull = reduce(add, mapper(lambda shard, mine: shard.row_pull(mine, left, right), shards, kept))
     gradient = _gradient(pull, left, reg)
     changes = list(mapper(lambda shard: shard.change(gradient, right), shards))
@@ -85,7 +165,26 @@ def col_step(
     *,
     mapper: Mapper = map,
 ) -> Step:
-    """Move V along its gradient to the lowest point of that line."""
+    """Move V along its gradient to the lowest point of that line.
+
+    Parameters
+    ----------
+    shards : sequence of Fit
+        Parts of a fit.
+    kept : sequence of array
+        The residual of each shard.
+    left, right : array
+        Factors U and V, sent to all shards.
+    reg : float
+        Weight of the penalty.
+    mapper : callable, default=map
+        Applies a function to shards and keeps their order: ``map``, or that of an executor.
+
+    Returns
+    -------
+    Step
+        The new V, the new residuals, the length of the step and what it gains.
+    """
     pull = reduce(add, mapper(lambda shard, mine: shard.col_pull(mine, left, right), shards, kept))
     gradient = _gradient(pull, right, reg)
     changes = list(mapper(lambda shard: shard.change(left, gradient), shards))
