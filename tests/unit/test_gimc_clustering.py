@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -168,6 +169,23 @@ def test_too_few_pairs_to_choose_from() -> None:
     X, _ = rings(30)
     with pytest.raises(InvalidDataError, match="leaves none for validation"):
         quick(reg=[0.1, 1.0]).fit(X, pairs=[[0, 3], [1, 4]])
+
+
+@pytest.mark.parametrize(
+    "model", [GIMCClustering(2, n_components=4, start_sweeps=1, max_iter=1), MCCC(2, max_iter=1)]
+)
+def test_no_array_of_items_times_items(model: Any) -> None:
+    n = 12_000
+    rng = np.random.default_rng(0)
+    X, pairs = rng.standard_normal((n, 4)), rng.integers(0, n, (20_000, 2))
+    same = X[pairs[:, 0], 0] * X[pairs[:, 1], 0] > 0
+    tracemalloc.start()
+    try:
+        model.set_params(n_init=1, n_jobs=1, random_state=0).fit(X, pairs=pairs, same=same)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < n * n * 8 / 20, f"{peak / 2**20:.0f} MiB"
 
 
 def test_single_item() -> None:

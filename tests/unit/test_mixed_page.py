@@ -7,7 +7,7 @@ import re
 import pytest
 
 pytest.importorskip("benchmarks", reason="benchmarks are not part of this copy")
-from benchmarks import mixed_tables  # noqa: E402
+from benchmarks import mixed_tables
 
 
 def test_tables_are_those_of_the_stored_results() -> None:

@@ -213,7 +213,8 @@ class GIMCClustering(ObservedPairClusterer):
     >>> ring = np.linalg.norm(X[:, :2], axis=1) > 1.2  # inside or outside a circle
     >>> pairs = rng.choice(80, (400, 2))
     >>> same = ring[pairs[:, 0]] == ring[pairs[:, 1]]
-    >>> model = GIMCClustering(2, n_components=20, random_state=0).fit(X, pairs=pairs, same=same)
+    >>> model = GIMCClustering(2, n_components=20, max_iter=200, tol=1e-3, random_state=0)
+    >>> model = model.fit(X, pairs=pairs, same=same)
     >>> bool(max(np.mean(model.labels_ == ring), np.mean(model.labels_ != ring)) > 0.9)
     True
     """
