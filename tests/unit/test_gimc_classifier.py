@@ -222,6 +222,19 @@ def test_the_kept_iterate_is_the_best_on_validation_rows() -> None:
     assert model.converged_
 
 
+def test_a_map_object_rests_when_told_to() -> None:
+    X, Y = data(n=150)
+    a_map = Fourier(6, gamma=0.2, learnable=True)
+    settings: dict[str, Any] = {"map": a_map, "reg": 0.3, "random_state": 0, "validation_fraction": None}
+    still = GIMCClassifier(learn_map=False, **settings).fit(X, Y)
+    assert len(still.history_) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        moved_on = GIMCClassifier(max_iter=2, **settings).fit(X, Y)
+    assert len(moved_on.history_) == 3
+    assert moved_on.history_[0]["objective"] == pytest.approx(still.history_[0]["objective"])
+
+
 def test_same_bits_at_any_number_of_threads() -> None:
     X, Y = data(n=2 * BLOCK_ROWS + 100)
     fits = [

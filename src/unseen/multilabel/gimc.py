@@ -20,6 +20,7 @@ from unseen.multilabel.gimc_rows import mapped_rows
 from unseen.multilabel.gimc_search import HeldOut, Search, mapped
 from unseen.multilabel.gimc_solvers import Iterate, armijo, lbfgs
 from unseen.multilabel.scaling import FeatureScaling, learn_scaling
+from unseen.parallel import one_blas_thread
 from unseen.typing import CSR, Features, FloatArray, IndexArray
 from unseen.validation import check_choice, check_count, check_fraction, check_positive, check_rng
 
@@ -60,7 +61,7 @@ class GIMCClassifier(FactoredClassifier):
     solver : {"lbfgs", "armijo"}, default="lbfgs"
         L-BFGS on the objective with W eliminated, or gradient steps by Armijo's rule as in the paper.
     learn_map : bool, default=True
-        Move U; otherwise only W is learned.
+        Move U; otherwise only W is learned. A map object must be learnable itself.
     landmarks : {"random", "kmeans"}, default="random"
         Where Nystrom landmarks start.
     whiten : bool, default=True
@@ -218,7 +219,7 @@ class GIMCClassifier(FactoredClassifier):
             check_count("patience", self.patience),
             self.verbose,
         )
-        learned = self.map_.learned
+        learned = self.map_.learned if self.learn_map else ()
         if not learned:
             moments = problem.moments()
             weights = problem.best_weights(moments)
@@ -333,7 +334,8 @@ class GIMCClassifier(FactoredClassifier):
         """
         features = self._read_new(X)
         self._refuse_large(features.shape[0])
-        scores = np.concatenate([self._scores(block) for block in self._blocks(features)])
+        with one_blas_thread():
+            scores = np.concatenate([self._scores(block) for block in self._blocks(features)])
         assert self.calibration_ is not None
         if self.multi_class_:
             return tempered(scores, *self.calibration_)
