@@ -10,6 +10,9 @@
 
 #include "unseen/als.hpp"
 #include "unseen/ccd.hpp"
+#include "unseen/cooccurrence.hpp"
+#include "unseen/joint.hpp"
+#include "unseen/sgns.hpp"
 #include "unseen/sparse.hpp"
 #include "unseen/topk.hpp"
 
@@ -181,6 +184,45 @@ void test_topk(const unseen::Kernels<T, I>& kernels, Problem<T, I>& p, Size k, d
   }
 }
 
+// Neighbours by shared columns, counted again by hand; then steps that must stay finite and inside memory.
+template <class T, class I>
+void test_embeddings(const Problem<T, I>& p, Size k) {
+  std::vector<I> ids(p.n * k);
+  std::vector<std::int32_t> counts(p.n * k);
+  std::vector<std::int64_t> sizes(p.n);
+  for (const bool recount : {false, true}) {
+    const unseen::CooccurrenceProblem<I> problem{
+        p.cells(),  p.by_col(),    k,           unseen::Similarity::cosine, recount,
+        ids.data(), counts.data(), sizes.data()};
+    unseen::UNSEEN_ISA::cooccurrence<I>(problem, 2);
+    for (Size i = 0; i < p.n; ++i) {
+      for (Size c = 0; c < sizes[i]; ++c) {
+        int shared = 0;
+        for (Size t = p.indptr[i]; t < Size(p.indptr[i + 1]); ++t) {
+          const Size j = ids[i * k + c];
+          for (Size u = p.indptr[j]; u < Size(p.indptr[j + 1]); ++u) shared += p.indices[t] == p.indices[u];
+        }
+        expect_near(counts[i * k + c], shared, 0, "cooccurrence");
+      }
+    }
+  }
+  std::vector<T> words = p.left, contexts = p.left, squares(p.m * p.rank), reg(p.m);
+  std::vector<T> regressor = p.right;
+  std::vector<I> rows(p.n), others(2 * p.n);
+  for (Size i = 0; i < p.n; ++i) rows[i] = I(i), others[2 * i] = 0, others[2 * i + 1] = I(p.n - 1);
+  const unseen::SgnsProblem<T, I> pairs{words.data(), contexts.data(), p.rank, rows.data(), rows.data(),
+                                        others.data(), p.n,            2,      0.1,         0.01};
+  unseen::UNSEEN_ISA::sgns<T, I>(pairs, 1);
+  const unseen::JointProblem<T, I> visits{
+      p.cells(),     p.values.data(), regressor.data(), squares.data(), p.rank,     rows.data(), others.data(),
+      others.data(), p.n,             2,                2,              reg.data(), 2.0,         1.0,
+      0.1,           true};
+  unseen::UNSEEN_ISA::joint<T, I>(visits, 1);
+  for (const auto* table : {&words, &contexts, &regressor}) {
+    for (const T value : *table) expect_near(std::isfinite(value), 1, 0, "steps stay finite");
+  }
+}
+
 template <class T, class I>
 void test_all() {
   using namespace unseen::UNSEEN_ISA;
@@ -197,6 +239,7 @@ void test_all() {
       }
       test_ccd(kernels, p, tolerance);
       for (const Size k : {1, 5, 40}) test_topk(kernels, p, k, tolerance);
+      for (const Size k : {1, 5, 40}) test_embeddings(p, k);
     }
   }
 }
