@@ -8,7 +8,7 @@ same start and the same number of alternations over W and H. Draws 0..4.
 
     python -m benchmarks gimc_clustering      writes benchmarks/stored/gimc_clustering.json
 
-The file is written after each draw, and a run goes on where the last one ended.
+The file is written after each draw. A run goes on where the last one with the same settings ended.
 """
 
 from __future__ import annotations
@@ -38,7 +38,11 @@ SETTINGS: dict[str, Any] = {
     "tol": 0.0,
     "n_jobs": 1,
 }
-REGS = {"MCCC": (0.1, 1.0, 10.0), "IMC-RFF": (0.01, 0.1, 1.0), "GIMC": (0.01, 0.1, 1.0)}
+REGS = {
+    "MCCC": [0.1, 1.0, 10.0, 100.0, 1000.0],
+    "IMC-RFF": [0.001, 0.01, 0.1, 1.0, 10.0],
+    "GIMC": [0.001, 0.01, 0.1, 1.0, 10.0],
+}
 
 
 def load(name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -85,7 +89,7 @@ def one_draw(
     out = []
     for method, regs in REGS.items():
         tried, began = [], time.perf_counter()
-        for reg in (chosen[method],) if method in chosen else regs:
+        for reg in [chosen[method]] if method in chosen else regs:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 model = build(method, k, reg, draw).fit(X, pairs=pairs, same=same)
@@ -101,9 +105,10 @@ def one_draw(
 
 def main() -> None:
     path = STORED / f"{NAME}.json"
-    runs: list[dict[str, Any]] = json.loads(path.read_text())["runs"] if path.exists() else []
-    done = {(run["data"], run["count"], run["draw"]) for run in runs if run["count"]}
     settings = {**SETTINGS, "regs": REGS, "gamma": "median", "standardize": True}
+    before = json.loads(path.read_text()) if path.exists() else {}
+    runs: list[dict[str, Any]] = before["runs"] if before.get("settings") == settings else []
+    done = {(run["data"], run["count"], run["draw"]) for run in runs if run["count"]}
     data = {name: load(name) for name in ("segment", "covtype", "mushroom")}
     for name, (X, y) in data.items():
         if not any(run["data"] == name and run["method"] == "k-means" for run in runs):
