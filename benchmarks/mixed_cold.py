@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import tempfile
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +20,13 @@ from sklearn.base import clone
 
 from benchmarks._peers import run_child
 from benchmarks._store import store
-from benchmarks.mixed_movielens import errors
+from benchmarks.mixed_movielens import errors, load
 from unseen import IMC, BiasModel, DirtyIMC, Maxide, MixedLinear, Observations, SparseBilinear
 from unseen.datasets import load_ml100k
 from unseen.exceptions import ConvergenceWarning, DataWarning
 
+ONE_SIDE = "SparseBilinear, features of the cold side only"
+"""Each warm user (or movie) then has weights of its own for the features of movies (or users)."""
 CHILD = Path(__file__).with_name("_mixed_cold_child.py")
 PEERS = {
     "CMF": [{"k": 40, "reg": reg, "weight": w} for reg in (3.0, 10.0, 30.0) for w in (1.0, 10.0)],
@@ -50,6 +51,7 @@ def candidates() -> dict[str, list[Any]]:
         "SparseBilinear": [
             SparseBilinear(r, center=c, **common) for c in ("mean", "biases") for r in (300.0, 30.0)
         ],
+        ONE_SIDE: [SparseBilinear(r, max_iter=100, tol=1e-5, **common) for r in (20.0, 10.0, 5.0, 2.5)],
         "Maxide": [Maxide(r, center=c, **common) for c in both for r in (10.0, 1.0)],
         "IMC": [IMC(5, reg=r, center=c, **common) for c in both for r in (10.0, 100.0)],
         "DirtyIMC": [
@@ -76,7 +78,7 @@ class Side:
         self.role[order[:n_cold]] = 2
         self.role[order[n_cold : n_cold + (len(order) - n_cold) // 5]] = 1
 
-    def predict(self, model: Any, known: list[int], wanted: int) -> np.ndarray:
+    def predict(self, model: Any, known: list[int], wanted: int, one_side: bool = False) -> np.ndarray:
         """Fit to the rows of some roles, predict the cells of those of another from features alone."""
         in_fit, in_test = np.isin(self.role, known), self.role == wanted
         seen, asked = in_fit[self.rows], in_test[self.rows]
@@ -88,16 +90,17 @@ class Side:
         if isinstance(model, BiasModel):
             model.fit(train)
             return np.asarray(model.mean_ + model.col_bias_[self.cols[asked]])
-        model.fit(train, row_features=self.row_features[in_fit], col_features=self.col_features)
+        other = {} if one_side else {"col_features": self.col_features}
+        model.fit(train, row_features=self.row_features[in_fit], **other)
         block = model.predict_new(row_features=self.row_features[in_test])
         return np.asarray(block[(np.cumsum(in_test) - 1)[self.rows[asked]], self.cols[asked]])
 
     def truth(self, role: int) -> np.ndarray:
         return np.asarray(self.values[self.role[self.rows] == role])
 
-    def choose(self, models: list[Any]) -> Any:
+    def choose(self, models: list[Any], one_side: bool) -> Any:
         def error(model: Any) -> float:
-            return float(np.mean((self.predict(clone(model), [0], 1) - self.truth(1)) ** 2))
+            return float(np.mean((self.predict(clone(model), [0], 1, one_side) - self.truth(1)) ** 2))
 
         return min(models, key=error)
 
@@ -112,41 +115,38 @@ class Side:
             return np.load(request["out"]), answer["setting"]
 
 
-def results(data: Any, wanted: list[str]) -> Iterator[dict[str, Any]]:
-    for side in ("row", "col"):
-        for seed in range(int(os.environ.get("SEEDS", "4"))):
-            cold = Side(data, side, seed)
-            labels = {"side": side, "seed": seed}
-            known = np.concatenate([cold.truth(0), cold.truth(1)])
-            yield {
-                "method": "mean",
-                **labels,
-                **errors(np.full(cold.truth(2).size, known.mean()), cold.truth(2)),
-            }
-            for name, models in candidates().items():
-                if name in wanted:
-                    chosen = cold.choose(models)
-                    keys = ("reg", "reg_g", "reg_features", "center")
-                    params = {key: value for key, value in chosen.get_params().items() if key in keys}
-                    predicted = cold.predict(clone(chosen), [0, 1], 2)
-                    yield {"method": name, **labels, **errors(predicted, cold.truth(2)), "params": params}
-            for model in PEERS:
-                if f"cmfrec {model}" in wanted:
-                    predicted, setting = cold.peer(model)
-                    yield {"method": f"cmfrec {model}", **labels, **errors(predicted, cold.truth(2)),
-                           "params": setting}  # fmt: skip
+def one(cold: Side, name: str) -> dict[str, Any]:
+    """Choose, predict once, and say what was chosen."""
+    if name == "mean":
+        known = np.concatenate([cold.truth(0), cold.truth(1)])
+        return errors(np.full(cold.truth(2).size, known.mean()), cold.truth(2))
+    if name.startswith("cmfrec "):
+        predicted, params = cold.peer(name.removeprefix("cmfrec "))
+    else:
+        one_side = name == ONE_SIDE
+        chosen = cold.choose(candidates()[name], one_side)
+        keys = ("reg", "reg_g", "reg_features", "center")
+        params = {key: value for key, value in chosen.get_params().items() if key in keys}
+        predicted = cold.predict(clone(chosen), [0, 1], 2, one_side)
+    return {**errors(predicted, cold.truth(2)), "params": params}
 
 
 def main() -> None:
+    """Add the runs that are not stored yet."""
     warnings.simplefilter("ignore", ConvergenceWarning)
     warnings.simplefilter("ignore", DataWarning)
-    every = [*candidates(), *(f"cmfrec {model}" for model in PEERS)]
-    wanted = os.environ["METHODS"].split(",") if "METHODS" in os.environ else every
-    table = []
-    for entry in results(load_ml100k(), wanted):
-        table.append(entry)
-        print(entry, flush=True)
-    store("mixed_cold", {"protocol": __doc__, "results": table})
+    names = ["mean", *candidates(), *(f"cmfrec {model}" for model in PEERS)]
+    table = load("mixed_cold")
+    done = {(entry["method"], entry["side"], entry["seed"]) for entry in table}
+    data = load_ml100k()
+    for side in ("row", "col"):
+        for seed in range(int(os.environ.get("SEEDS", "4"))):
+            cold = Side(data, side, seed)
+            for name in names:
+                if (name, side, seed) not in done:
+                    table.append({"method": name, "side": side, "seed": seed, **one(cold, name)})
+                    print(table[-1], flush=True)
+                    store("mixed_cold", {"protocol": __doc__, "results": table})
 
 
 if __name__ == "__main__":

@@ -101,7 +101,7 @@ def cold() -> str:
     lines = [
         [name, *(mean((e[key] for e in entries if (e["method"], e["side"]) == (name, side)), 4)
                  for side in ("row", "col") for key in ("rmse", "mae"))]
-        for name in names_of(entries)
+        for name in sorted(names_of(entries), key=lambda name: name.startswith("cmfrec"))
     ]  # fmt: skip
     return table(["", "users: RMSE", "MAE", "movies: RMSE", "MAE"], lines)
 
