@@ -20,6 +20,7 @@ from unseen import (
     BiasModel,
     Completion,
     DirtyIMC,
+    ExMLDS,
     Fourier,
     Given,
     Identity,
@@ -119,3 +120,27 @@ def test_fit_with_features_stays_sparse(model: Any) -> None:
 
 def test_a_dense_copy_would_be_seen() -> None:
     assert peak_of(lambda: np.zeros((N, M))) > LIMIT
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_neighbours_that_vote_stay_sparse(joint: bool) -> None:
+    rng = np.random.default_rng(2)
+    n, n_labels = 8_000, 20_000
+    topic = rng.integers(0, 2000, n)
+    labels = 10 * topic[:, None] + rng.integers(0, 10, (n, 3))
+    Y = sparse.csr_array((np.ones(3 * n), labels.ravel(), 3 * np.arange(n + 1)), shape=(n, n_labels))
+    Y.sum_duplicates()
+    Y.data[:] = 1.0
+    words = topic[:, None] % 300 + rng.integers(0, 5, (n, 8))
+    X = sparse.csr_array((np.ones(8 * n), words.ravel(), 8 * np.arange(n + 1)), shape=(n, 305))
+    model = ExMLDS(
+        n_components=8,
+        n_neighbors=10,
+        k=5,
+        label_correlations=Y.T @ Y if joint else None,
+        random_state=0,
+        n_jobs=1,
+    )
+    peak = peak_of(lambda: model.fit(X, Y).predict_topk(X, 5))
+    assert peak < 8 * n * n_labels // 20, f"{peak / 2**20:.0f} MiB"
+    assert peak < 8 * n * n // 4, "all pairs of rows"
