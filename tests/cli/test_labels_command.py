@@ -8,14 +8,11 @@ import pytest
 from scipy import sparse
 
 import unseen
-import unseen.embeddings
 from unseen.cli.methods import METHODS
 from unseen.data import read_extreme, write_extreme
 from unseen.metrics import label_propensities, ndcg_at_k, precision_at_k, propensity_scored_precision_at_k
 
 LABEL_METHODS = [name for name, method in METHODS.items() if "multilabel" in method.tasks]
-if not hasattr(unseen.embeddings, "svp"):
-    LABEL_METHODS.remove("sleec")
 SMALL = {
     "exmlds": ("--set", "n_components=4", "--set", "k=5", "--set", "n_neighbors=20"),
     "sleec": ("--set", "n_components=4", "--set", "k=5", "--set", "n_neighbors=20"),

@@ -12,13 +12,11 @@ from sklearn.base import clone
 from sklearn.svm import LinearSVC
 
 import unseen
-import unseen.embeddings
 from unseen import SLEEC, ExMLDS, LinearOvA
 from unseen.metrics import precision_at_k
 from unseen.multilabel.rows import scaled_rows
 
 N_LABELS = 15
-HAS_SVP = hasattr(unseen.embeddings, "svp")
 
 
 def data(n: int = 300, *, seed: int = 0, dtype: Any = np.float64) -> tuple[Any, Any]:
@@ -37,7 +35,9 @@ MODELS = [
     ExMLDS(n_components=8, n_neighbors=40, k=10, n_clusters=3, n_learners=2, random_state=0),
     ExMLDS(n_components=8, n_neighbors=40, k=10, n_clusters=3, partition="graph", random_state=0),
     ExMLDS(n_components=8, n_neighbors=40, k=10, neighbor_power=4.0, prune=0.3, random_state=0),
-    *([SLEEC(n_components=8, n_neighbors=40, k=10, random_state=0)] if HAS_SVP else []),
+    ExMLDS("sgns", n_components=8, n_neighbors=40, k=10, max_iter=10, random_state=0),
+    ExMLDS("joint_sgns", n_components=8, k=10, random_state=0),
+    SLEEC(n_components=8, n_neighbors=40, k=10, random_state=0),
     LinearOvA(),
 ]
 
@@ -145,7 +145,7 @@ def test_permuting_labels_permutes_scores() -> None:
     assert np.mean(np.isclose(first[:, order], second)) > 0.99  # near ties may fall the other way
 
 
-@pytest.mark.parametrize("cls", [ExMLDS, SLEEC] if HAS_SVP else [ExMLDS])
+@pytest.mark.parametrize("cls", [ExMLDS, SLEEC])
 @pytest.mark.parametrize("unlabeled", ["drop", "keep"])
 def test_rows_without_labels(cls: Any, unlabeled: str) -> None:
     X, Y = data()

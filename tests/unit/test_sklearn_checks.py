@@ -13,7 +13,6 @@ from typing import Any
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-import unseen.embeddings
 from unseen import (
     GIMC,
     IMC,
@@ -108,7 +107,7 @@ def reasons(estimator: Any) -> dict[str, str]:
         GIMCClassifier(10, map="nystrom", solver="armijo", max_iter=5),
         LinearOvA(),
         ExMLDS(n_components=3, n_neighbors=10, k=5),
-        *([SLEEC(n_components=3, n_neighbors=10, k=5)] if hasattr(unseen.embeddings, "svp") else []),
+        SLEEC(n_components=3, n_neighbors=10, k=5),
         CommonNeighbors(),
         Katz(),
         SVDKatz(2),

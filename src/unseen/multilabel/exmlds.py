@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy import sparse
 
-from unseen.embeddings import sppmi
+from unseen.embeddings import joint_regression, sgns, sppmi
 from unseen.exceptions import InvalidDataError, ParameterError
 from unseen.multilabel.neighbour_base import LabelEmbedding, Learned, NeighbourClassifier
 from unseen.multilabel.neighbours import Metric, Search
@@ -230,8 +230,6 @@ class ExMLDS(NeighbourClassifier):
         n_components = min(self.n_components, Y.shape[0])
         n_neighbors = 250 if isinstance(self.n_neighbors, str) else self.n_neighbors
         if self.method == "sgns":
-            from unseen.embeddings import sgns  # type: ignore[attr-defined]
-
             assert n_neighbors is not None
             found = sgns(
                 Y,
@@ -263,8 +261,6 @@ class ExMLDS(NeighbourClassifier):
         known = np.flatnonzero(np.diff(Y.indptr))  # without labels there are no pairs to learn from
         if not known.size:
             return Learned(LinearMap(np.arange(X.shape[1]), np.zeros((X.shape[1], 1), dtype=X.dtype)))
-        from unseen.embeddings import joint_regression  # type: ignore[attr-defined]
-
         max_iter = self.max_iter or 10
         weights = joint_regression(
             sparse.csr_array(X)[known],

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from unseen.embeddings import svp
 from unseen.multilabel.neighbour_base import LabelEmbedding, NeighbourClassifier
 from unseen.multilabel.neighbours import Metric, Search
 from unseen.multilabel.partition import Partition
@@ -87,7 +88,9 @@ class SLEEC(NeighbourClassifier):
     >>> from unseen import SLEEC
     >>> X = sparse.csr_array([[1.0, 0.0], [0.9, 0.1], [0.1, 0.9], [0.0, 1.0]])
     >>> Y = sparse.csr_array([[1, 1, 0], [1, 0, 0], [0, 0, 1], [0, 0, 1]])
-    >>> model = SLEEC(n_components=2, n_neighbors=3, k=2, reg=0.1, random_state=0)
+    >>> model = SLEEC(n_components=2, n_neighbors=3, k=2, reg=0.1, random_state=0).fit(X, Y)
+    >>> model.predict_topk(X, k=1)[0].ravel().tolist()
+    [0, 0, 2, 2]
     """
 
     def __init__(
@@ -137,8 +140,6 @@ class SLEEC(NeighbourClassifier):
         check_count("max_iter", self.max_iter)
 
     def _embed(self, Y: CSR, rng: np.random.Generator, n_threads: int) -> LabelEmbedding:
-        from unseen.embeddings import svp  # type: ignore[attr-defined]
-
         found = svp(
             Y,
             min(self.n_components, Y.shape[0]),
