@@ -23,22 +23,34 @@ SETS: dict[str, dict[str, Any]] = {
     "delicious": {"load": load_delicious, "split": "mulan", "k": 70, "K": 500, "ridge": 5.0},
 }
 VALIDATION_SEED = 7
-POOLED = {"pool": 250, "n_components": 100}
-DOT = POOLED | {"kernel": "dot", "gamma": 1.0, "init_scale": 0.1}
+START = {
+    "n_components": 50,
+    "n_neighbors": 10,
+    "n_negatives": 10,
+    "pool": None,
+    "kernel": "cosine",
+    "gamma": 10.0,
+    "ridge": 0.0,
+    "damping": 0.0,
+    "init_scale": 50**-0.5,
+    "rate": 0.1,
+    "max_iter": 20,
+}
+POOLED = START | {"pool": 250, "n_components": 100, "init_scale": 0.1, "gamma": 5.0}
+DOT = POOLED | {"kernel": "dot", "gamma": 1.0}
+WARM = {"max_iter": 10, "rate": 0.02, "init": "sppmi"}
 TRIALS: dict[str, dict[str, Any]] = {
-    "paper: cosine, gamma 1, 50 dimensions": {"gamma": 1.0, "max_iter": 20},
-    "gamma 10": {"gamma": 10.0, "max_iter": 20},
-    "gamma 10, slow rare features": {"gamma": 10.0, "damping": 1.0, "init_scale": 0.05, "max_iter": 20},
-    "gamma 5, neighbours drawn from 250": {"gamma": 5.0, "pool": 250, "max_iter": 20},
-    "gamma 5, drawn, 100 dimensions": POOLED | {"gamma": 5.0, "max_iter": 20},
-    "inner product, drawn, 100 dimensions, ridge 0.3": DOT | {"ridge": 0.3, "max_iter": 20},
-    "inner product, drawn, 100 dimensions, ridge 1": DOT | {"ridge": 1.0, "max_iter": 20},
-    "inner product, drawn, 100 dimensions, ridge 3": DOT | {"ridge": 3.0, "max_iter": 20},
+    "paper: cosine, gamma 1, 50 dimensions": START | {"gamma": 1.0},
+    "gamma 10": START,
+    "gamma 10, slow rare features": START | {"damping": 1.0, "init_scale": 0.05},
+    "gamma 5, neighbours drawn from 250": START | {"gamma": 5.0, "pool": 250},
+    "gamma 5, drawn, 100 dimensions": POOLED,
+    "inner product, drawn, 100 dimensions, ridge 0.3": DOT | {"ridge": 0.3},
+    "inner product, drawn, 100 dimensions, ridge 1": DOT | {"ridge": 1.0},
+    "inner product, drawn, 100 dimensions, ridge 3": DOT | {"ridge": 3.0},
     "inner product, drawn, 100 dimensions, ridge 1, 50 passes": DOT | {"ridge": 1.0, "max_iter": 50},
-    "inner product, drawn, ridge 1, from ExMLDS1": DOT
-    | {"ridge": 1.0, "max_iter": 10, "rate": 0.02, "init": "sppmi"},
-    "cosine, gamma 5, drawn, from ExMLDS1": POOLED
-    | {"gamma": 5.0, "max_iter": 10, "rate": 0.02, "init": "sppmi"},
+    "inner product, drawn, ridge 1, from ExMLDS1": DOT | WARM | {"ridge": 1.0},
+    "cosine, gamma 5, drawn, from ExMLDS1": POOLED | WARM,
 }
 SKIP_GRAM: dict[str, dict[str, Any]] = {
     "skip-gram, 5 negatives, rate 0.025": {"n_negatives": 5, "rate": 0.025, "n_epochs": 20},

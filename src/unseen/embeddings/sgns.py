@@ -30,7 +30,7 @@ def sgns(
     negative: Literal["context", "uniform", "power"] = "context",
     positives: Literal["counts", "once"] = "counts",
     shared: bool = False,
-    rate: float = 0.025,
+    rate: float = 0.1,
     last_rate: float = 1e-4,
     init: FloatArray | None = None,
     hogwild: bool = False,
@@ -66,7 +66,7 @@ def sgns(
     shared : bool
         One table for instances and contexts; else two, of which the first is returned.
     rate, last_rate : float
-        First and last step length.
+        First and last step length. Words are usually trained with 0.025, which is slow here.
     init : array of shape (n, n_components), optional
         Start of the instances; uniform in (-1/2, 1/2) / n_components by default. Contexts start at zero.
     hogwild : bool
