@@ -1,0 +1,203 @@
+"""Yelp 2013, ten folds: how far biases can be beaten with features of the businesses and stacked models.
+
+Settings are chosen in each fold on a tenth of its training cells. Test cells play no part in a choice.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.linear_model import Ridge
+
+from benchmarks._store import store
+from unseen import AugmentedMF, BiasModel, Observations
+from unseen.datasets import MatrixData, load_yelp2013
+
+FOLDS = 10
+INNER = 5
+"""Parts of the training cells from which predictions for the stacked models come."""
+BIAS_REGS = ((5.0, 3.0), (7.0, 3.0), (10.0, 3.0), (7.0, 5.0))
+FEATURE_REGS = (30.0, 100.0)
+WEIGHTS = (0.03, 0.1, 1.0)
+TREES = {"learning_rate": 0.05, "max_iter": 200, "max_leaf_nodes": 15, "l2_regularization": 10.0}
+"""Fixed beforehand, not tuned."""
+Array = npt.NDArray[Any]
+
+
+def folds_of(n_cells: int) -> list[Array]:
+    return np.array_split(np.random.default_rng(0).permutation(n_cells), FOLDS)
+
+
+def business_features(data: MatrixData) -> sparse.csr_array:
+    """Cities and categories that at least five businesses have."""
+    assert data.col_features is not None
+    sides = sparse.csr_array(data.col_features)[:, 2:]
+    return sides[:, np.asarray(sides.sum(axis=0)).ravel() >= 5]
+
+
+def rmse(predicted: Array, values: Array) -> float:
+    clipped = np.clip(predicted, 1.0, 5.0).astype(np.float64)
+    return float(np.sqrt(np.mean((clipped - values) ** 2)))
+
+
+class FeatureBias(NamedTuple):
+    """Ridge regression on the features of businesses, then biases of what is left."""
+
+    level: Array
+    model: Any
+
+    def predict(self, rows: Array, cols: Array) -> Array:
+        return self.level[cols] + self.model.predict_entries(rows, cols)
+
+
+def feature_bias(cells: Observations, sides: sparse.csr_array, reg: float, model: Any) -> FeatureBias:
+    line = Ridge(alpha=reg, solver="lsqr", tol=1e-5).fit(sides[cells.indices], cells.values)
+    level = line.predict(sides)
+    rest = (cells.values - level[cells.indices]).astype(cells.dtype)
+    return FeatureBias(level, model.fit(cells.with_values(rest)))
+
+
+def augmented(weight: float, bias_reg: tuple[float, float]) -> AugmentedMF:
+    return AugmentedMF(10, reg=1.0, weight=weight, bias_reg=bias_reg, max_iter=5, random_state=0, n_jobs=1)
+
+
+def choose(train: Observations, sides: sparse.csr_array, seed: int) -> dict[str, Any]:
+    """Settings by a tenth of the training cells."""
+    held = np.zeros(train.nnz, dtype=bool)
+    held[np.random.default_rng(1000 + seed).permutation(train.nnz)[: train.nnz // 10]] = True
+    inner, rows, cols, values = train.select(~held), train.rows[held], train.indices[held], train.values[held]
+    by_bias = {reg: rmse(BiasModel(reg).fit(inner).predict_entries(rows, cols), values) for reg in BIAS_REGS}
+    by_side = {
+        (reg, bias): rmse(feature_bias(inner, sides, reg, BiasModel(bias)).predict(rows, cols), values)
+        for reg in FEATURE_REGS
+        for bias in BIAS_REGS
+    }
+    feature_reg, side_bias = min(by_side, key=lambda key: by_side[key])
+    by_weight = {
+        weight: rmse(
+            feature_bias(inner, sides, feature_reg, augmented(weight, side_bias)).predict(rows, cols), values
+        )
+        for weight in WEIGHTS
+    }
+    return {
+        "bias_reg": min(by_bias, key=lambda key: by_bias[key]),
+        "feature_reg": feature_reg,
+        "feature_bias_reg": side_bias,
+        "weight": min(by_weight, key=lambda key: by_weight[key]),
+    }
+
+
+def base_columns(
+    cells: Observations,
+    sides: sparse.csr_array,
+    places: Array,
+    chosen: dict[str, Any],
+    rows: Array,
+    cols: Array,
+) -> Array:
+    """What models of ``cells`` say about other cells, one column for each thing they say."""
+    bias = BiasModel(chosen["bias_reg"]).fit(cells)
+    side = feature_bias(cells, sides, chosen["feature_reg"], BiasModel(chosen["feature_bias_reg"]))
+    low = feature_bias(
+        cells, sides, chosen["feature_reg"], augmented(chosen["weight"], chosen["feature_bias_reg"])
+    )
+    row_count, col_count = np.diff(cells.indptr), np.diff(cells.csc.indptr)
+    squares = np.bincount(cells.indices, (cells.values - cells.values.mean()) ** 2, minlength=cells.shape[1])
+    user_squares = np.bincount(
+        cells.rows, (cells.values - cells.values.mean()) ** 2, minlength=cells.shape[0]
+    )
+    return np.column_stack(
+        [
+            bias.predict_entries(rows, cols),
+            side.predict(rows, cols),
+            low.predict(rows, cols),
+            side.model.row_bias_[rows],
+            side.model.col_bias_[cols],
+            side.level[cols],
+            np.log1p(row_count[rows]),
+            np.log1p(col_count[cols]),
+            (squares / np.maximum(col_count, 1))[cols],
+            (user_squares / np.maximum(row_count, 1))[rows],
+            places[cols],
+        ]
+    )
+
+
+def stacked(
+    train: Observations,
+    sides: sparse.csr_array,
+    places: Array,
+    chosen: dict[str, Any],
+    seed: int,
+    rows: Array,
+    cols: Array,
+) -> dict[str, Array]:
+    """A line and trees over the predictions that models make for cells which they have not seen."""
+    parts = np.array_split(np.random.default_rng(2000 + seed).permutation(train.nnz), INNER)
+    inputs: Array | None = None
+    for part in parts:
+        held = np.zeros(train.nnz, dtype=bool)
+        held[part] = True
+        columns = base_columns(
+            train.select(~held), sides, places, chosen, train.rows[held], train.indices[held]
+        )
+        inputs = np.empty((train.nnz, columns.shape[1])) if inputs is None else inputs
+        inputs[held] = columns
+    assert inputs is not None
+    test = base_columns(train, sides, places, chosen, rows, cols)
+    line = Ridge(alpha=1.0).fit(inputs[:, :3], train.values)
+    trees = HistGradientBoostingRegressor(random_state=0, **TREES).fit(inputs, train.values)
+    return {
+        "features + biases": test[:, 1],
+        "features + AugmentedMF": test[:, 2],
+        "line over the three": line.predict(test[:, :3]),
+        "trees over all": trees.predict(test),
+    }
+
+
+def run_fold(data: MatrixData, number: int) -> dict[str, Any]:
+    cells = data.observations
+    held = np.zeros(cells.nnz, dtype=bool)
+    held[folds_of(cells.nnz)[number]] = True
+    train, rows, cols, values = cells.select(~held), cells.rows[held], cells.indices[held], cells.values[held]
+    sides = business_features(data)
+    assert data.col_features is not None
+    places = sparse.csr_array(data.col_features)[:, :2].toarray()
+    chosen = choose(train, sides, number)
+    fixed = BiasModel((7.0, 3.0)).fit(train).predict_entries(rows, cols)
+    tuned = BiasModel(chosen["bias_reg"]).fit(train).predict_entries(rows, cols)
+    found = {
+        "BiasModel (7, 3)": fixed,
+        "BiasModel": tuned,
+        **stacked(train, sides, places, chosen, number, rows, cols),
+    }
+    return {
+        "fold": number,
+        "chosen": chosen,
+        "rmse": {name: rmse(predicted, values) for name, predicted in found.items()},
+    }
+
+
+def run(numbers: range) -> None:
+    data = load_yelp2013()
+    runs: list[dict[str, Any]] = []
+    for number in numbers:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            runs.append(run_fold(data, number))
+        print(number, runs[-1]["chosen"], {k: round(v, 4) for k, v in runs[-1]["rmse"].items()}, flush=True)
+        store("yelp_best", {"trees": TREES, "inner_parts": INNER, "folds": FOLDS, "runs": runs})
+
+
+def main() -> None:
+    run(range(FOLDS))
+
+
+if __name__ == "__main__":
+    run(range(int(sys.argv[1]) if len(sys.argv) > 1 else FOLDS))
