@@ -58,8 +58,8 @@ def grid(**lists: Iterable[Any]) -> tuple[Setting, ...]:
     return tuple(dict(zip(lists, values, strict=True)) for values in product(*lists.values()))
 
 
-REGS = (0.5, 1.0, 3.0)
-POWERS = (2.0, 4.0, 8.0)
+REGS = (1.0, 3.0, 10.0)
+POWERS = (4.0, 8.0, 16.0)
 
 
 def contenders(ks: tuple[int, ...], n_neighbors: tuple[int | None, ...]) -> dict[str, Contender]:
@@ -76,7 +76,7 @@ def contenders(ks: tuple[int, ...], n_neighbors: tuple[int | None, ...]) -> dict
             {"ExMLDS1": votes, "ExMLDS1, weighted votes": weighted},
         ),
         "ExMLDS2": Contender(
-            exmlds(method="sgns", n_neighbors=pairs), grid(reg=REGS[1:]), {"ExMLDS2": votes}
+            exmlds(method="sgns", n_neighbors=pairs), grid(reg=REGS[:2]), {"ExMLDS2": votes}
         ),
         "SLEEC": Contender(
             lambda: SLEEC(n_neighbors=pairs, random_state=0, n_jobs=N_JOBS),
