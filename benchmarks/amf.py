@@ -62,7 +62,7 @@ def methods(bias_reg: tuple[float, float]) -> dict[str, tuple[Builder, list[Sett
         "BiasModel": (lambda s: BiasModel(bias_reg), [{}]),
         "MatrixFactorization, biases": (
             lambda s: MatrixFactorization(RANK, reg=s["reg"], max_iter=15, **biases),
-            [{"reg": reg} for reg in (3.0, 10.0, 20.0)],
+            [{"reg": reg} for reg in (3.0, 10.0, 20.0, 40.0)],
         ),
         "MatrixFactorization, mean, reg 0.02": (
             lambda s: MatrixFactorization(RANK, reg=0.02, center="mean", max_iter=15, **SEED),
@@ -82,7 +82,7 @@ def methods(bias_reg: tuple[float, float]) -> dict[str, tuple[Builder, list[Sett
         "AMF, biases": (lambda s: AugmentedMF(RANK, max_iter=10, **biases), [{}]),
         "AMF, biases, chosen": (
             lambda s: AugmentedMF(RANK, weight=s["weight"], reg=s["reg"], max_iter=10, **biases),
-            [{"weight": weight, "reg": reg} for weight in (0.01, 0.1, 1.0) for reg in (0.02, 3.0)],
+            [{"weight": weight, "reg": reg} for weight in (0.01, 0.1, 1.0) for reg in (0.02, 3.0, 10.0, 30.0)],
         ),
     }
 
