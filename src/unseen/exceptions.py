@@ -9,6 +9,7 @@ from __future__ import annotations
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 __all__ = [
+    "ClusterError",
     "ConvergenceWarning",
     "DataWarning",
     "DivergedError",
@@ -58,6 +59,10 @@ class DivergedError(ValueError):
 
 class ModelFileError(ValueError):
     """A saved model is missing, truncated, altered or written by something else."""
+
+
+class ClusterError(ConnectionError, ValueError):
+    """A cluster cannot do the work: scheduler or workers are gone, or lack what is needed."""
 
 
 class DownloadError(ValueError):

@@ -1,0 +1,176 @@
+"""Blocks of a target: consecutive rows (or columns) with the cells that they hold.
+
+A block knows the columns that it touches and numbers them from 0, so a solver needs the
+factors of these columns and of no others. Where blocks begin depends on the data and on their
+number alone, never on who works on them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from unseen.data.pattern import index_dtype
+from unseen.exceptions import InvalidDataError
+from unseen.typing import FloatArray, IndexArray
+
+__all__ = [
+    "CellBlock",
+    "Triples",
+    "build_block",
+    "choose_bounds",
+    "group_by_block",
+    "histogram",
+    "outgoing",
+    "sources",
+]
+
+Indices = npt.NDArray[np.int64]
+Merge = Literal["mean", "sum"]
+
+MAX_BINS = 1 << 14
+"""Bins in which cells are counted to cut blocks of equal work: a table that is small for any target."""
+
+
+class Triples(NamedTuple):
+    """Cells as three columns; no values stand for ones."""
+
+    rows: IndexArray
+    cols: IndexArray
+    values: FloatArray | None
+
+    def side(self, side: str) -> Triples:
+        """The same cells with the blocks' own side first."""
+        return self if side == "row" else Triples(self.cols, self.rows, self.values)
+
+
+@dataclass(frozen=True)
+class CellBlock:
+    """The cells of the rows ``start`` to ``stop`` in CSR order.
+
+    Attributes
+    ----------
+    start, stop : int
+        Rows of the target (columns, for a block of columns).
+    indptr, indices : ndarray
+        CSR pattern; indices are places in ``touched``.
+    values : ndarray or None
+        Values of the cells; None stands for ones.
+    touched : ndarray
+        Columns of the target with at least one cell here, increasing.
+    n_merged : int
+        Cells that repeated another one.
+    """
+
+    start: int
+    stop: int
+    indptr: IndexArray
+    indices: IndexArray
+    values: FloatArray | None
+    touched: Indices
+    n_merged: int = 0
+
+    @property
+    def n_cells(self) -> int:
+        """Cells stored."""
+        return len(self.indices)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        arrays = (self.indptr, self.indices, self.touched)
+        return sum(a.nbytes for a in arrays) + (0 if self.values is None else self.values.nbytes)
+
+    def values_less(self, mean: float, dtype: npt.DTypeLike) -> FloatArray:
+        """Values of the cells less a mean; ones take no memory."""
+        if self.values is None:
+            return np.broadcast_to(np.asarray(1.0 - mean, dtype=dtype), (self.n_cells,))
+        return self.values if mean == 0.0 else (self.values - mean).astype(dtype, copy=False)
+
+
+def histogram(indices: IndexArray, length: int) -> Indices:
+    """Cells in each of at most `MAX_BINS` equal ranges of the indices."""
+    width = -(-length // MAX_BINS)
+    counts: Indices = np.bincount(indices // width, minlength=-(-length // width)).astype(np.int64)
+    return counts
+
+
+def choose_bounds(counts: Indices, length: int, n_blocks: int) -> Indices:
+    """Where blocks begin and end so that each holds about as many cells as the others.
+
+    A row counts as one cell more, so that rows without cells do not all end up in one block.
+    """
+    width = -(-length // MAX_BINS)
+    edges = np.minimum(np.arange(len(counts) + 1, dtype=np.int64) * width, length)
+    work = np.concatenate([[0], np.cumsum(counts + np.diff(edges))])
+    wanted = work[-1] * np.arange(1, n_blocks) / n_blocks
+    inner = edges[np.searchsorted(work, wanted)]
+    return np.unique(np.concatenate([[0], inner, [length]])).astype(np.int64)
+
+
+def group_by_block(cells: Triples, bounds: Indices) -> tuple[Triples, Indices]:
+    """Cells ordered by the block of their first index, and where each block begins among them."""
+    n_blocks = len(bounds) - 1
+    # Sorting small integers is linear in NumPy.
+    small = np.uint8 if n_blocks <= 256 else np.uint16 if n_blocks <= 65536 else np.int64
+    block = (np.searchsorted(bounds, cells.rows, side="right") - 1).astype(small)
+    order = np.argsort(block, kind="stable")
+    cuts = np.concatenate([[0], np.cumsum(np.bincount(block, minlength=n_blocks))]).astype(np.int64)
+    values = None if cells.values is None else cells.values[order]
+    return Triples(cells.rows[order], cells.cols[order], values), cuts
+
+
+def build_block(
+    cells: Triples, start: int, stop: int, n_other: int, merge: Merge, dtype: npt.DTypeLike
+) -> CellBlock:
+    """Sort the cells of some rows into a block; repeated cells are merged."""
+    touched, local = _touched(cells.cols, n_other)
+    shape = (stop - start, max(len(touched), 1))
+    kind = index_dtype(shape, len(local))
+    place = ((cells.rows - start).astype(kind), local.astype(kind))
+    plain = np.ones(len(local), dtype=dtype) if cells.values is None else cells.values.astype(dtype)
+    csr = sparse.csr_array((plain, place), shape=shape)
+    csr.sum_duplicates()
+    n_merged = len(local) - csr.nnz
+    if n_merged:
+        # Again in float64: float32 would lose digits on long runs.
+        total = sparse.csr_array((plain.astype(np.float64), place), shape=shape)
+        total.sum_duplicates()
+        if merge == "mean":
+            count = sparse.csr_array((np.ones(len(local)), place), shape=shape)
+            count.sum_duplicates()
+            total.data /= count.data
+        csr.data = total.data.astype(dtype)
+        if not np.isfinite(csr.data).all():
+            raise InvalidDataError("merging repeated cells overflowed; smaller values would be accepted")
+    ones = cells.values is None and (merge == "mean" or not n_merged)
+    indptr, indices = (part.astype(kind, copy=False) for part in (csr.indptr, csr.indices))
+    return CellBlock(start, stop, indptr, indices, None if ones else csr.data, touched, n_merged)
+
+
+def _touched(other: IndexArray, n_other: int) -> tuple[Indices, IndexArray]:
+    """Distinct indices in increasing order, and the place of each index among them."""
+    if n_other > 4 * len(other):
+        touched, local = np.unique(other, return_inverse=True)
+        return touched.astype(np.int64), local.reshape(-1)
+    marks: Any = np.zeros(n_other, dtype=bool)
+    marks[other] = True
+    touched = np.flatnonzero(marks).astype(np.int64)
+    place = np.empty(n_other, dtype=np.int32 if n_other < 2**31 else np.int64)
+    place[touched] = np.arange(len(touched))
+    return touched, place[other]
+
+
+def sources(touched: Indices, bounds: Indices) -> Indices:
+    """Where the touched columns of each block of columns begin and end."""
+    return np.searchsorted(touched, bounds)
+
+
+def outgoing(touched: Indices, bounds: Indices, source: int) -> Indices:
+    """Rows of factor block ``source`` that somebody who touches these columns must be sent."""
+    first, last = np.searchsorted(touched, bounds[source : source + 2])
+    return np.asarray(touched[first:last] - bounds[source])

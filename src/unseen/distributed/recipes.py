@@ -1,0 +1,158 @@
+"""Which estimators can be fitted by blocks, and what becomes of them when they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from unseen.cores import LowRank
+from unseen.data import Vocabulary
+from unseen.distributed.blocks import Merge
+from unseen.distributed.driver import Totals
+from unseen.distributed.sources import Columns
+from unseen.distributed.steps import Settings
+from unseen.estimators.composed import ComposedCompleter
+from unseen.estimators.pu_base import PositiveCompleter
+from unseen.estimators.pu_rates import given_rates
+from unseen.exceptions import ParameterError, UnsupportedComposition
+from unseen.losses import Quadratic, Squared
+from unseen.offsets import Offsets
+from unseen.regularisers import parse_reg
+from unseen.solvers import ALS
+from unseen.typing import FloatArray
+from unseen.validation import check_choice, check_count, check_rng
+
+__all__ = ["Recipe"]
+
+
+@dataclass
+class Recipe:
+    """An estimator seen as alternating least squares over blocks.
+
+    Parameters
+    ----------
+    estimator : ComposedCompleter
+        Not fitted; a copy is fitted.
+    """
+
+    estimator: ComposedCompleter
+
+    def __post_init__(self) -> None:
+        model = self.estimator
+        if not isinstance(model, ComposedCompleter):
+            raise UnsupportedComposition(
+                f"{type(model).__name__} cannot be fitted by blocks; MatrixFactorization, BiasMC and other "
+                "completers with one low-rank term and solver='als' can"
+            )
+        self.model = clone(model)
+        self.positive = isinstance(model, PositiveCompleter)
+        if getattr(model, "validation_fraction", None) is not None:
+            raise ParameterError("validation_fraction must be None for a fit by blocks; choose max_iter instead")
+        if getattr(model, "warm_start", False):
+            raise ParameterError("warm_start must be False for a fit by blocks; resume=True goes on instead")
+        if getattr(model, "init", "random") != "random":
+            raise ParameterError(f"init must be 'random' for a fit by blocks, got {model.init!r}")
+        self.center = check_choice("center", model.center, ("none", "mean", "biases"))
+        if self.center == "biases":
+            raise ParameterError("center must be 'none' or 'mean' for a fit by blocks, got 'biases'")
+        self.rank = check_count("rank", getattr(model, "rank", None))
+        if self.positive:
+            self._check_positive()
+        self.estimator_parts()  # refuses before anything is read
+
+    def _check_positive(self) -> None:
+        model: Any = self.model
+        given_rates(model.alpha, model.rho, model.class_prior, 0.0)  # refuses two at once
+        if model.alpha == "auto" and model.rho is None and model.class_prior is None:
+            raise ParameterError(
+                'alpha="auto" fits several models to choose; for a fit by blocks choose alpha on a sample in '
+                "memory and pass the number, or pass rho or class_prior"
+            )
+        if parse_reg(model.reg)[1]:
+            raise ParameterError(f"reg must be a number for a fit by blocks, got {model.reg!r}")
+        model.alpha_, model.rho_, model.reg_ = 0.5, 0.5, parse_reg(model.reg)[0]  # until cells are counted
+
+    def columns(self, row: str, col: str, value: str | None) -> Columns:
+        """Which columns are read, and what values mean."""
+        weights = getattr(self.model, "weights", None)
+        return Columns(row, col, value, self.positive, weights)
+
+    def merge(self, value: str | None) -> Merge:
+        """What becomes of repeated cells."""
+        if self.positive:
+            return "sum" if getattr(self.model, "weights", None) else "mean"
+        return "sum" if value is None else "mean"
+
+    def first_settings(self, dtype: str, n_threads: int) -> Settings:
+        """Enough to count the cells."""
+        return Settings(Squared(), 0.0, self.rank, dtype, n_threads=n_threads)
+
+    def settings(self, counted: Totals, shape: tuple[int, int], dtype: str, n_threads: int) -> Settings:
+        """Loss, penalty and solver, from the hyper-parameters and the number of cells."""
+        model: Any = self.model
+        if self.positive:
+            seen = max(counted.n_cells, 1) / (shape[0] * shape[1])
+            self.rates = given_rates(model.alpha, model.rho, model.class_prior, seen)
+            model.alpha_, model.rho_, model.class_prior_ = (float(value) for value in self.rates)
+            model.reg_ = parse_reg(model.reg)[0]
+            if hasattr(model, "list_length"):
+                model.alpha_path_ = []
+        terms, loss, solver = self.estimator_parts()
+        solver.set_params(max_iter=check_count("max_iter", model.max_iter), tol=float(model.tol))
+        model.terms_, model.loss_, model.solver_ = terms, loss, solver
+        ridge = terms[0].parts()[3].factored().ridge
+        return Settings(loss, ridge, self.rank, dtype, 0.0, solver.method, solver.cg_steps, n_threads)
+
+    def estimator_parts(self) -> tuple[list[Any], Quadratic, ALS]:
+        """Copies of the parts of the composition, or a refusal."""
+        terms, loss, solver = self.model._compose(False, False)
+        reason = None
+        if not isinstance(solver, ALS):
+            reason = f"it is solved by {type(solver).__name__}, only solver='als' goes by blocks"
+        elif len(terms) != 1 or not isinstance(terms[0].parts()[2], LowRank):
+            reason = "it needs exactly one term with a LowRank core"
+        elif any(part.inductive for part in terms[0].parts()[:2]):
+            reason = "it has side features"
+        elif not isinstance(loss, Quadratic) or loss.blank()[1] != 0.0:
+            reason = "the loss must be quadratic, with blank cells missing or pulled to zero"
+        elif not terms[0].parts()[3].factored().smooth:
+            reason = "the penalty must be a ridge"
+        if reason is not None:
+            raise UnsupportedComposition(f"{type(self.model).__name__} cannot be fitted by blocks: {reason}")
+        return [clone(term) for term in terms], clone(loss), clone(solver)
+
+    def fitted(
+        self,
+        rows: FloatArray,
+        cols: FloatArray,
+        settings: Settings,
+        ids: tuple[Vocabulary | None, Vocabulary | None],
+        facts: dict[str, Any],
+    ) -> Any:
+        """The estimator as if it had been fitted in memory."""
+        model: Any = self.model
+        model.offsets_ = Offsets(mean=settings.mean)
+        model.row_factors_ = with_mean(rows, "row", settings.mean)
+        model.col_factors_ = with_mean(cols, "col", settings.mean)
+        model.widths_, model.state_, model.certificate_ = [self.rank], {}, None
+        model.row_ids_, model.col_ids_ = ids
+        model.n_features_in_ = len(cols)
+        for side in ("row", "col"):
+            setattr(model, f"n_{side}_features_in_", None)
+            setattr(model, f"{side}_feature_names_", None)
+        for name, value in facts.items():
+            setattr(model, name, value)
+        if self.positive:
+            model.threshold_ = model._choose_threshold(self.rates, check_rng(model.random_state))
+        return model
+
+
+def with_mean(factors: FloatArray, side: str, mean: float) -> FloatArray:
+    """Factors with the mean as an extra coordinate, so that products are predictions."""
+    if mean == 0.0:
+        return factors
+    extra = np.full((len(factors), 1), mean if side == "row" else 1.0, dtype=factors.dtype)
+    return np.hstack([factors, extra])

@@ -1,0 +1,120 @@
+"""Factors and lists of a fit as Parquet files, one for each block, written by whoever holds the block."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import Any
+
+import numpy as np
+
+from unseen import kernels
+from unseen.distributed.blocks import CellBlock, Indices
+from unseen.distributed.recipes import with_mean
+from unseen.exceptions import InvalidDataError
+from unseen.typing import Array, FloatArray
+
+__all__ = ["Lists", "ids_between", "merge_lists", "prepare_folder", "top_of", "write_factors", "write_lists"]
+
+Lists = tuple[Array, FloatArray]
+"""Column numbers and scores, best first; -1 and NaN where there is none."""
+
+
+def prepare_folder(address: str) -> None:
+    """Make an empty folder for the files; refuse one that holds others."""
+    import fsspec
+
+    fs, root = fsspec.core.url_to_fs(address)
+    if fs.isfile(root) or (fs.exists(root) and fs.ls(root)):
+        raise InvalidDataError(f"{address!r} is not empty; name a new or empty folder")
+    fs.makedirs(root, exist_ok=True)
+
+
+def _write_table(table: Any, address: str, number: int) -> int:
+    import fsspec
+    from pyarrow import parquet
+
+    fs, root = fsspec.core.url_to_fs(address)
+    place = posixpath.join(root, f"part-{number:05d}.parquet")
+    hidden = posixpath.join(root, f".part-{number:05d}")
+    with fs.open(hidden, "wb") as file:
+        parquet.write_table(table, file)
+    fs.mv(hidden, place)
+    return int(table.num_rows)
+
+
+def ids_between(ranges: list[Array], first: Indices, start: int, stop: int) -> Array:
+    """Ids of the numbers ``start`` to ``stop`` from the ranges that hold them."""
+    parts = [
+        ids[max(start - low, 0) : stop - low]
+        for ids, low in zip(ranges, first, strict=True)
+        if low < stop and low + len(ids) > start
+    ]
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+
+
+def _for_arrow(ids: Array) -> Any:
+    return ids.astype(object) if ids.dtype.kind == "U" else ids
+
+
+def write_factors(
+    factors: FloatArray, ids: Array, side: str, mean: float, address: str, number: int
+) -> int:
+    """Write a block of factors with its ids; returns the number of lines."""
+    import pyarrow as pa
+
+    full = np.ascontiguousarray(with_mean(np.asarray(factors), side, mean))
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(full.ravel()), full.shape[1])
+    table = pa.table({"id": pa.array(_for_arrow(ids)), "factor": lists})
+    return _write_table(table, address, number)
+
+
+def top_of(
+    rows: FloatArray,
+    cols: FloatArray,
+    first_col: int,
+    cells: CellBlock | None,
+    k: int,
+    so_far: Lists | None,
+    n_threads: int = 1,
+) -> Lists:
+    """Best columns of a block of rows among some columns and those that were best so far."""
+    exclude = None
+    if cells is not None:
+        exclude = (cells.indptr.astype(np.int64), cells.touched[cells.indices])
+    found = kernels.topk(
+        np.ascontiguousarray(rows),
+        np.ascontiguousarray(cols),
+        k,
+        exclude=exclude,
+        col_ids=np.arange(first_col, first_col + len(cols), dtype=np.int64),
+        n_threads=n_threads,
+    )
+    return found if so_far is None else merge_lists(so_far, found)
+
+
+def merge_lists(one: Lists, other: Lists) -> Lists:
+    """The best of two lists for each row; ties by smaller number."""
+    ids, scores = np.hstack([one[0], other[0]]), np.hstack([one[1], other[1]])
+    k = one[0].shape[1]
+    # NaN sorts to the end, so what is not there comes last.
+    order = np.lexsort((ids, -scores), axis=1)[:, :k]
+    return np.take_along_axis(ids, order, axis=1), np.take_along_axis(scores, order, axis=1)
+
+
+def write_lists(
+    lists: Lists, mean: float, row_ids: Array, col_ids: Array | None, names: tuple[str, str], address: str, number: int
+) -> int:  # fmt: skip
+    """Write the lists of a block of rows as lines of row, rank, column, score."""
+    import pyarrow as pa
+
+    ids, scores = lists
+    there = ids >= 0
+    place = np.broadcast_to(np.arange(1, ids.shape[1] + 1), ids.shape)[there]
+    found = ids[there]
+    columns = {
+        names[0]: _for_arrow(np.repeat(row_ids, there.sum(axis=1))),
+        "rank": place,
+        names[1]: found if col_ids is None else _for_arrow(col_ids[found]),
+        "score": scores[there] + scores.dtype.type(mean),
+    }
+    return _write_table(pa.table(columns), address, number)
