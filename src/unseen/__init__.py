@@ -19,6 +19,9 @@ if TYPE_CHECKING:
         diagnostics as diagnostics,
     )
     from unseen import (
+        distributed as distributed,
+    )
+    from unseen import (
         embeddings as embeddings,
     )
     from unseen import (
@@ -127,6 +130,7 @@ _MODULES = (
     "data",
     "datasets",
     "diagnostics",
+    "distributed",
     "embeddings",
     "exceptions",
     "links",
@@ -189,6 +193,7 @@ __all__ = [
     "baselines",
     "datasets",
     "diagnostics",
+    "distributed",
     "embeddings",
     "exceptions",
     "links",

@@ -20,6 +20,7 @@ MODULES = [
     "unseen.data",
     "unseen.datasets",
     "unseen.diagnostics",
+    "unseen.distributed",
     "unseen.estimators",
     "unseen.exceptions",
     "unseen.kernels",

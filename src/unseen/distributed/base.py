@@ -37,6 +37,7 @@ class BlockCompleter(BaseEstimator):  # type: ignore[misc]
     verbose: int = 0
 
     history_: list[dict[str, Any]]
+    _engine: Any
 
     @abstractmethod
     def _make_engine(

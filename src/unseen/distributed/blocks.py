@@ -8,7 +8,7 @@ number alone, never on who works on them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -144,7 +144,8 @@ def build_block(
             count = sparse.csr_array((np.ones(len(local)), place), shape=shape)
             count.sum_duplicates()
             total.data /= count.data
-        csr.data = total.data.astype(dtype)
+        with np.errstate(over="ignore"):
+            csr.data = total.data.astype(dtype)
         if not np.isfinite(csr.data).all():
             raise InvalidDataError("merging repeated cells overflowed; smaller values would be accepted")
     ones = cells.values is None and (merge == "mean" or not n_merged)
@@ -155,14 +156,15 @@ def build_block(
 def _touched(other: IndexArray, n_other: int) -> tuple[Indices, IndexArray]:
     """Distinct indices in increasing order, and the place of each index among them."""
     if n_other > 4 * len(other):
-        touched, local = np.unique(other, return_inverse=True)
-        return touched.astype(np.int64), local.reshape(-1)
-    marks: Any = np.zeros(n_other, dtype=bool)
+        distinct, local = np.unique(other, return_inverse=True)
+        return distinct.astype(np.int64), local.reshape(-1)
+    marks = np.zeros(n_other, dtype=bool)
     marks[other] = True
-    touched = np.flatnonzero(marks).astype(np.int64)
-    place = np.empty(n_other, dtype=np.int32 if n_other < 2**31 else np.int64)
+    touched: Indices = np.flatnonzero(marks).astype(np.int64)
+    place: IndexArray = np.empty(n_other, dtype=np.int32 if n_other < 2**31 else np.int64)
     place[touched] = np.arange(len(touched))
-    return touched, place[other]
+    found: IndexArray = place[other]
+    return touched, found
 
 
 def sources(touched: Indices, bounds: Indices) -> Indices:

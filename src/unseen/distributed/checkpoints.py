@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from unseen.distributed.files import filesystem
 from unseen.exceptions import ModelFileError
 from unseen.typing import Array, FloatArray
 from unseen.validation import check_count
@@ -117,18 +118,14 @@ class Checkpoints:
         for key, wanted in self.fingerprint.items():
             if theirs.get(key) != wanted:
                 raise ModelFileError(
-                    f"checkpoint {self.path!r} is of another fit: its {key} is {theirs.get(key)!r}, here it is "
-                    f"{wanted!r}; resume with the same data and settings, or choose another folder"
+                    f"checkpoint {self.path!r} is of another fit: its {key} is {theirs.get(key)!r}, here it "
+                    f"is {wanted!r}; resume with the same data and settings, or choose another folder"
                 )
-        grams = (self.read(folder, f"{side}_gram") for side in ("row", "col"))
-        return Snapshot(folder, *grams, history, bool(found.get("converged")))
+        row_gram, col_gram = (self.read(folder, f"{side}_gram") for side in ("row", "col"))
+        return Snapshot(folder, row_gram, col_gram, history, bool(found.get("converged")))
 
     def _fs(self) -> Any:
-        import fsspec
-
-        return fsspec.core.url_to_fs(self.path)[0]
+        return filesystem(self.path)[0]
 
     def _root(self) -> str:
-        import fsspec
-
-        return str(fsspec.core.url_to_fs(self.path)[1])
+        return filesystem(self.path)[1]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from unseen.exceptions import ClusterError, TooLargeError
@@ -12,6 +15,8 @@ __all__ = ["Cluster", "check_reports", "check_room", "connect"]
 
 TICK_S = 1.0
 """How often somebody who waits looks whether the scheduler is still there."""
+
+GO_ON = "With checkpoint= and resume=True a new fit goes on where this one stopped"
 
 PROBE = """
 def probe():
@@ -34,7 +39,7 @@ def probe():
 
 
 def _probe() -> Any:
-    """What a worker has, as a function that is sent by value: a worker without the package must answer too."""
+    """What a worker has; sent by value, because a worker without the package must answer too."""
     space: dict[str, Any] = {"__name__": "__main__"}
     exec(PROBE, space)
     return space["probe"]
@@ -56,14 +61,15 @@ def check_reports(reports: dict[str, Any], own: dict[str, Any]) -> None:
         for who, report in known[1:]:
             if key != "isa" and report.get(key) != own.get(key):
                 raise ClusterError(
-                    f"{key} is {report.get(key)} on worker {who} and {own.get(key)} on this client; results are "
-                    "the same everywhere only with equal versions on client and workers"
+                    f"{key} is {report.get(key)} on worker {who} and {own.get(key)} on this client; results "
+                    "are the same everywhere only with equal versions on client and workers"
                 )
             first = known[1][1]
             if key == "isa" and report.get(key) != first.get(key):
                 raise ClusterError(
-                    f"worker {who} computes with {report.get(key)} and worker {known[1][0]} with {first.get(key)}; "
-                    "set UNSEEN_ISA to one that all have, so that results are the same wherever a block is solved"
+                    f"worker {who} computes with {report.get(key)} instructions and worker {known[1][0]} "
+                    f"with {first.get(key)}; results would depend on who solves a block. Set UNSEEN_ISA on "
+                    "all workers to one that all of them have"
                 )
 
 
@@ -130,19 +136,31 @@ class Cluster:
 
     def memory_limits(self) -> dict[str, int]:
         """Bytes that each worker may use; 0 where it knows no limit."""
-        identity = self._ask(self.client.scheduler.identity, n_workers=-1)
-        return {address: int(info.get("memory_limit") or 0) for address, info in identity["workers"].items()}
+        workers = self._identity()["workers"].items()
+        return {address: int(info.get("memory_limit") or 0) for address, info in workers}
+
+    def _identity(self) -> Any:
+        return self._ask(self.client.scheduler.identity, n_workers=-1)
 
     def _ask(self, question: Any, *args: Any, **kwargs: Any) -> Any:
-        try:
+        with self._watched():
             return self.client.sync(question, *args, callback_timeout=self.patience, **kwargs)
-        except (OSError, TimeoutError) as error:
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Say in one way that the scheduler is gone; errors of tasks pass."""
+        try:
+            yield
+        except (concurrent.futures.CancelledError, asyncio.CancelledError, TimeoutError) as error:
+            raise self._gone() from error
+        except (OSError, RuntimeError) as error:
+            if self._connected():
+                raise
             raise self._gone() from error
 
     def _gone(self) -> ClusterError:
         return ClusterError(
-            f"{self.address} does not answer for {self.patience:g} s; the scheduler has gone away. With checkpoint= "
-            "and resume=True a new fit goes on where this one stopped"
+            f"{self.address} does not answer for {self.patience:g} s; the scheduler has gone away. {GO_ON}"
         )
 
     # -- who does what ---------------------------------------------------------------
@@ -171,52 +189,60 @@ class Cluster:
         """Run a task at the home of a block; elsewhere only if that worker is gone."""
         home = self.home(number)
         where = {} if home is None else {"workers": [home], "allow_other_workers": True}
-        return self.client.submit(function, *args, key=key, pure=False, **where, **kwargs)
+        with self._watched():
+            return self.client.submit(function, *args, key=key, pure=False, **where, **kwargs)
 
-    def map(self, number: int, function: Any, *lists: Sequence[Any], keys: list[str]) -> list[Any]:
-        """Run a task for each element of lists at the home of a block."""
-        home = self.home(number)
+    def map(self, number: int | None, function: Any, *lists: Sequence[Any], keys: list[str]) -> list[Any]:
+        """Run a task for each element of lists at the home of a block; None leaves it to the scheduler."""
+        home = None if number is None else self.home(number)
         where = {} if home is None else {"workers": [home], "allow_other_workers": True}
-        return list(self.client.map(function, *lists, key=keys, pure=False, **where))
+        with self._watched():
+            return list(self.client.map(function, *lists, key=keys, pure=False, **where))
 
     # -- waiting ---------------------------------------------------------------------
 
     def wait(self, futures: Sequence[Any]) -> None:
         """Wait until all are done, but not for ever where nobody works on them."""
         from distributed import wait
-        from distributed.client import FutureCancelledError
 
         lonely_since: float | None = None
         while True:
-            try:
-                wait(futures, timeout=TICK_S)
-                return
-            except TimeoutError:
-                pass
-            except (FutureCancelledError, OSError) as error:
-                raise self._gone() from error
+            with self._watched():
+                try:
+                    wait(futures, timeout=TICK_S)  # type: ignore[no-untyped-call]
+                    return
+                except TimeoutError:
+                    pass
             lonely_since = None if self._alive() else lonely_since or time.monotonic()
             if lonely_since is not None and time.monotonic() - lonely_since > self.patience:
-                raise self._gone()
+                raise self._idle() if self._connected() else self._gone()
 
     def collect(self, futures: Sequence[Any]) -> list[Any]:
         """Results of small tasks, in order."""
         from distributed import KilledWorker
-        from distributed.client import FutureCancelledError
 
         self.wait(futures)
         try:
             return list(self._ask(self.client._gather, list(futures)))
-        except FutureCancelledError as error:
-            raise self._gone() from error
         except KilledWorker as error:
             raise ClusterError(
                 f"a task ended several workers ({error}); most often they ran out of memory: more blocks "
                 "(n_blocks=) or more memory for each worker would do"
             ) from error
 
-    def _alive(self) -> bool:
+    def _connected(self) -> bool:
         comm = getattr(self.client, "scheduler_comm", None)
-        if self.client.status != "running" or comm is None or comm.closed():
+        return self.client.status == "running" and comm is not None and not comm.closed()
+
+    def _idle(self) -> ClusterError:
+        return ClusterError(
+            f"{self.address} has had no running worker for {self.patience:g} s: workers are gone, or paused "
+            f"because their memory is used up. {GO_ON}"
+        )
+
+    def _alive(self) -> bool:
+        if not self._connected():
             return False
-        return bool(self.workers())
+        workers = self._identity()["workers"].values()
+        # A worker that has used up its memory pauses, and may do so for ever.
+        return any(info.get("status", "running") == "running" for info in workers)

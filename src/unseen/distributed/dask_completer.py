@@ -16,7 +16,7 @@ from unseen.distributed.dask_engine import DaskEngine
 from unseen.distributed.dask_plan import IdRanges
 from unseen.distributed.recipes import Recipe
 from unseen.distributed.results import Lists, ids_between, prepare_folder, top_of, write_factors, write_lists
-from unseen.distributed.sizing import MemoryNeed, cluster_memory
+from unseen.distributed.sizing import BASE, MemoryNeed, cluster_memory
 from unseen.distributed.sources import find_partitions
 from unseen.exceptions import InvalidDataError
 from unseen.typing import Array, FloatArray
@@ -97,6 +97,8 @@ class DaskCompleter(BlockCompleter):
     """
 
     memory_need_: MemoryNeed
+    _engine: DaskEngine
+    _ids: dict[str, IdRanges] | None
 
     def __init__(
         self,
@@ -131,6 +133,7 @@ class DaskCompleter(BlockCompleter):
     ) -> tuple[DaskEngine, dict[str, Indices], str]:
         cluster = Cluster(connect(self.client), check_positive("patience", self.patience))
         cluster.check_workers()
+        check_room(BASE, cluster.memory_limits())
         columns = recipe.columns(*names)
         token = secrets.token_hex(6)
         cluster.settle(check_count("n_blocks", self.n_blocks) if self.n_blocks else MAX_BLOCKS)
@@ -183,7 +186,7 @@ class DaskCompleter(BlockCompleter):
             As if ``estimator`` had been fitted in memory; it can be saved, asked and served.
         """
         self._check_fitted()
-        engine: DaskEngine = self._engine
+        engine = self._engine
         sides: list[FloatArray] = []
         vocabularies: list[Vocabulary | None] = []
         for side, n_rows in zip(("row", "col"), engine.shape, strict=True):
@@ -193,7 +196,9 @@ class DaskCompleter(BlockCompleter):
                 out[engine.bounds[side][number] : engine.bounds[side][number + 1]] = part[0]
             sides.append(out)
             ids = None if self._ids is None else engine.cluster.collect(self._ids[side].ranges)
-            vocabularies.append(None if ids is None else Vocabulary(np.concatenate([i for i in ids if len(i)])))
+            vocabularies.append(
+                None if ids is None else Vocabulary(np.concatenate([i for i in ids if len(i)]))
+            )
         return self._recipe.fitted(
             sides[0], sides[1], self._settings, (vocabularies[0], vocabularies[1]), self._facts()
         )
@@ -216,7 +221,7 @@ class DaskCompleter(BlockCompleter):
         self._check_fitted()
         check_choice("side", side, ("row", "col"))
         prepare_folder(str(path))
-        engine: DaskEngine = self._engine
+        engine = self._engine
         token = secrets.token_hex(4)
         written = [
             engine.cluster.submit(
@@ -254,7 +259,7 @@ class DaskCompleter(BlockCompleter):
         self._check_fitted()
         k = check_count("k", k)
         prepare_folder(str(path))
-        engine: DaskEngine = self._engine
+        engine = self._engine
         token = secrets.token_hex(4)
         names = self._names if not {"rank", "score"} & set(self._names) else ("row", "col")
         col_ids = [] if self._ids is None else self._ids["col"].ranges
@@ -295,7 +300,7 @@ class DaskCompleter(BlockCompleter):
         start, stop = (int(bound) for bound in self._engine.bounds[side][number : number + 2])
         if self._ids is None:
             return [], np.empty(0, np.int64), start, stop
-        found: IdRanges = self._ids[side]
+        found = self._ids[side]
         first, last = found.first[:-1], found.first[1:]
         held = np.flatnonzero((first < stop) & (last > start))
         return [found.ranges[r] for r in held], first[held], start, stop

@@ -175,11 +175,8 @@ class DaskEngine:
     def _seconds(self, blocks: list[Any]) -> list[Any]:
         """The small parts of blocks, brought to the client."""
         step = next(self._steps)
-        small = [
-            self.cluster.submit(b, _second, block, key=self._key("small", step, b))
-            for b, block in enumerate(blocks)
-        ]
-        return self.cluster.collect(small)
+        keys = [self._key("small", step, b) for b in range(len(blocks))]
+        return self.cluster.collect(self.cluster.map(None, _second, blocks, keys=keys))
 
     def scale(self, side: str, factor: float) -> list[Part]:
         """Bring a drawn factor to its size."""

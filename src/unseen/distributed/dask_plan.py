@@ -87,8 +87,8 @@ def _joined(parts: list[Triples]) -> Triples:
     filled = [part for part in parts if len(part.rows)] or parts[:1]
     values: FloatArray | None = None
     if all(part.values is not None for part in filled):
-        values = np.concatenate([part.values for part in filled])  # type: ignore[misc]
-    rows, cols = (np.concatenate([part[side] for part in filled]) for side in (0, 1))  # type: ignore[arg-type]
+        values = np.concatenate([part.values for part in filled])
+    rows, cols = (np.concatenate([part[side] for part in filled]) for side in (0, 1))
     return Triples(rows, cols, values)
 
 
@@ -123,12 +123,12 @@ def load_partitions(
 
 
 def _sample(cells: IdCells, side: int, count: int) -> Array:
-    ids = cells[2 * side]
+    ids = cells.ids(side)
     return ids[:: max(1, len(ids) // max(count, 1))]
 
 
 def _range_of(cells: IdCells, side: int, splitters: Array, number: int) -> Array:
-    ids = cells[2 * side]
+    ids = cells.ids(side)
     first = 0 if number == 0 else int(np.searchsorted(ids, splitters[number - 1]))
     last = len(ids) if number == len(splitters) else int(np.searchsorted(ids, splitters[number]))
     return ids[first:last]
@@ -144,9 +144,7 @@ def _numbers(ids: Array, known: Array, first: int) -> Indices:
 
 
 def _apply(cells: IdCells, rows: list[Indices], cols: list[Indices]) -> Triples:
-    return Triples(
-        np.concatenate(rows)[cells.row_codes], np.concatenate(cols)[cells.col_codes], cells.values
-    )
+    return Triples(np.concatenate(rows)[cells.row_codes], np.concatenate(cols)[cells.col_codes], cells.values)
 
 
 def number_ids(
@@ -247,15 +245,11 @@ def _slice(ordered: Sorted, number: int) -> Triples:
     )
 
 
-def _build(
-    parts: list[Triples], first: int, last: int, n_other: int, merge: Merge, dtype: str
-) -> CellBlock:
+def _build(parts: list[Triples], first: int, last: int, n_other: int, merge: Merge, dtype: str) -> CellBlock:
     return build_block(_joined(parts), first, last, n_other, merge, dtype)
 
 
-def cell_counts(
-    cluster: Cluster, cells: list[Any], shape: tuple[int, int], token: str
-) -> dict[str, Indices]:
+def cell_counts(cluster: Cluster, cells: list[Any], shape: tuple[int, int], token: str) -> dict[str, Indices]:
     """Cells in equal ranges of rows and columns."""
     counted = {}
     for side, length in zip(SIDES, shape, strict=True):
@@ -326,6 +320,5 @@ def make_blocks(
 def bounds_of(counts: dict[str, Indices], shape: tuple[int, int], n_blocks: int) -> dict[str, Indices]:
     """Bounds of the blocks of both sides."""
     return {
-        side: choose_bounds(counts[side], length, n_blocks)
-        for side, length in zip(SIDES, shape, strict=True)
+        side: choose_bounds(counts[side], length, n_blocks) for side, length in zip(SIDES, shape, strict=True)
     }

@@ -91,6 +91,7 @@ class DiskCompleter(BlockCompleter):
     """
 
     memory_need_: MemoryNeed
+    _engine: LocalEngine
 
     def __init__(
         self,
@@ -142,8 +143,8 @@ class DiskCompleter(BlockCompleter):
                 need = local_memory(n_lines, shape, recipe.rank, n_blocks, **options)
                 if need.peak > limit:
                     raise ParameterError(
-                        f"n_blocks={n_blocks} needs {need.peak / 2**30:.2f} GiB, memory={self.memory!r} is less; "
-                        "more blocks or n_blocks=None would do"
+                        f"n_blocks={n_blocks} needs {need.peak / 2**30:.2f} GiB, memory={self.memory!r} is "
+                        "less; more blocks or n_blocks=None would do"
                     )
             engine = fill_blocks(reader.chunks, shape, n_blocks, recipe.merge(columns.value), dtype, folder)
             reader.done()
@@ -183,7 +184,7 @@ class DiskCompleter(BlockCompleter):
         self._check_fitted()
         prepare_folder(str(path))
         place = ("row", "col").index(check_choice("side", side, ("row", "col")))
-        return sum(
+        lines = [
             write_factors(
                 self._engine.factors(side)[rows],
                 _ids_of(self._ids[place], rows),
@@ -192,8 +193,9 @@ class DiskCompleter(BlockCompleter):
                 str(path),
                 number,
             )
-            for number, rows in self._engine._each(side)
-        )
+            for number, rows in self._engine.each(side)
+        ]
+        return sum(lines)
 
     def recommend_all(self, path: str, k: int = 10, *, exclude_seen: bool = True) -> int:
         """Write the best columns of every row as Parquet files, one for each block of rows.
@@ -218,11 +220,11 @@ class DiskCompleter(BlockCompleter):
         engine, lines = self._engine, 0
         names = self._names if not {"rank", "score"} & set(self._names) else ("row", "col")
         col_ids = None if self._ids[1] is None else self._ids[1].values
-        for number, rows in engine._each("row"):
+        for number, rows in engine.each("row"):
             left = np.array(engine.factors("row")[rows])
             cells = engine.block("row", number) if exclude_seen else None
             best = None
-            for _, cols in engine._each("col"):
+            for _, cols in engine.each("col"):
                 right = np.array(engine.factors("col")[cols])
                 best = top_of(left, right, cols.start, cells, k, best, self._threads())
             assert best is not None

@@ -95,7 +95,7 @@ def run(
     """Sweep until the monitor says stop; the factors stay with the engine."""
     snapshot = None if checkpoints is None else checkpoints.latest()
     if snapshot is None:
-        grams = _begin(engine, settings, size, rng), None
+        grams: tuple[FloatArray, FloatArray | None] = (_begin(engine, settings, size, rng), None)
     else:
         assert checkpoints is not None
         engine.read_factors(checkpoints, snapshot.folder)
@@ -169,7 +169,8 @@ def _sweeps(
         row_gram = _gram(parts)
         data = sum(part.loss for part in parts)
         if weight:
-            data += 0.5 * weight * (inner(row_gram, col_gram) - sum(part.squares for part in parts))
+            with one_blas_thread():
+                data += 0.5 * weight * (inner(row_gram, col_gram) - sum(part.squares for part in parts))
         penalty = 0.5 * settings.ridge * float(np.trace(row_gram) + np.trace(col_gram))
         state: dict[str, Any] = {"row_gram": row_gram, "col_gram": col_gram}
         yield Sweep(state, data + penalty, {})

@@ -24,9 +24,17 @@ from unseen.distributed.blocks import (
     histogram,
 )
 from unseen.distributed.checkpoints import Checkpoints
-from unseen.distributed.steps import CellSums, Part, Settings, Start, cell_sums, draw_block, scale_block
-from unseen.distributed.steps import solve_block as solve_one
-from unseen.distributed.steps import turned
+from unseen.distributed.steps import (
+    CellSums,
+    Part,
+    Settings,
+    Start,
+    cell_sums,
+    draw_block,
+    scale_block,
+    solve_block,
+    turned,
+)
 from unseen.typing import FloatArray
 
 __all__ = ["LocalEngine", "fill_blocks"]
@@ -111,7 +119,8 @@ class LocalEngine:
         )
         return made
 
-    def _each(self, side: str) -> Iterator[tuple[int, slice]]:
+    def each(self, side: str) -> Iterator[tuple[int, slice]]:
+        """Number and rows of each block of one side."""
         for number, (first, last) in enumerate(
             zip(self.bounds[side][:-1], self.bounds[side][1:], strict=True)
         ):
@@ -120,7 +129,7 @@ class LocalEngine:
     def draw(self, side: str, start: Start, settings: Settings) -> list[float]:
         """Draw a factor; the sum of squares of each block."""
         out, squares = self._new_factors(side, settings), []
-        for _, rows in self._each(side):
+        for _, rows in self.each(side):
             out[rows], total = draw_block(start, rows.start, rows.stop, settings.dtype)
             squares.append(total)
         return squares
@@ -128,14 +137,14 @@ class LocalEngine:
     def scale(self, side: str, factor: float) -> list[Part]:
         """Bring a drawn factor to its size."""
         out, parts = self.factors(side, "r+"), []
-        for _, rows in self._each(side):
+        for _, rows in self.each(side):
             out[rows], part = scale_block(np.array(out[rows]), factor)
             parts.append(part)
         return parts
 
     def turn(self, side: str, turn: FloatArray, settings: Settings) -> None:
         """Multiply all blocks of a factor with a small matrix."""
-        for _, rows in self._each(side):
+        for _, rows in self.each(side):
             out = self.factors(side, "r+")
             out[rows] = turned(out[rows], turn, settings.n_threads)
             del out  # pages that stay mapped would count as memory of this process
@@ -146,7 +155,7 @@ class LocalEngine:
         """Solve for one side with the other fixed."""
         if not self._factor_file(side).exists():
             self._new_factors(side, settings)
-        return [self._solve_one(side, b, rows, other_gram, settings, judge) for b, rows in self._each(side)]
+        return [self._solve_one(side, b, rows, other_gram, settings, judge) for b, rows in self.each(side)]
 
     def _solve_one(
         self, side: str, number: int, rows: slice, other_gram: FloatArray, settings: Settings, judge: bool
@@ -154,7 +163,7 @@ class LocalEngine:
         block = self.block(side, number)
         other = np.take(self.factors("col" if side == "row" else "row"), block.touched, axis=0)
         own = np.array(self.factors(side)[rows]) if settings.method == "cg" else None
-        solved, part = solve_one(block, other, own, other_gram, settings, judge=judge)
+        solved, part = solve_block(block, other, own, other_gram, settings, judge=judge)
         out = self.factors(side, "r+")
         out[rows] = solved
         self.bytes_moved += block.nbytes + other.nbytes + solved.nbytes
@@ -165,14 +174,14 @@ class LocalEngine:
     def write_factors(self, checkpoints: Checkpoints, folder: str) -> None:
         """Write all blocks of both factors into a folder of a checkpoint."""
         for side in SIDES:
-            for number, rows in self._each(side):
+            for number, rows in self.each(side):
                 checkpoints.write(folder, f"{side}-{number}", np.array(self.factors(side)[rows]))
 
     def read_factors(self, checkpoints: Checkpoints, folder: str) -> None:
         """Take all blocks of both factors from a folder of a checkpoint."""
         for side in SIDES:
             out: Any = None
-            for number, rows in self._each(side):
+            for number, rows in self.each(side):
                 block = checkpoints.read(folder, f"{side}-{number}")
                 if out is None:
                     shape = (self.shape[SIDES.index(side)], block.shape[1])

@@ -50,7 +50,9 @@ class Recipe:
         self.model = clone(model)
         self.positive = isinstance(model, PositiveCompleter)
         if getattr(model, "validation_fraction", None) is not None:
-            raise ParameterError("validation_fraction must be None for a fit by blocks; choose max_iter instead")
+            raise ParameterError(
+                "validation_fraction must be None for a fit by blocks; choose max_iter instead"
+            )
         if getattr(model, "warm_start", False):
             raise ParameterError("warm_start must be False for a fit by blocks; resume=True goes on instead")
         if getattr(model, "init", "random") != "random":
@@ -95,7 +97,9 @@ class Recipe:
         model: Any = self.model
         if self.positive:
             seen = max(counted.n_cells, 1) / (shape[0] * shape[1])
-            self.rates = given_rates(model.alpha, model.rho, model.class_prior, seen)
+            rates = given_rates(model.alpha, model.rho, model.class_prior, seen)
+            assert rates is not None
+            self.rates = rates
             model.alpha_, model.rho_, model.class_prior_ = (float(value) for value in self.rates)
             model.reg_ = parse_reg(model.reg)[0]
             if hasattr(model, "list_length"):

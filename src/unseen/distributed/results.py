@@ -9,6 +9,7 @@ import numpy as np
 
 from unseen import kernels
 from unseen.distributed.blocks import CellBlock, Indices
+from unseen.distributed.files import filesystem
 from unseen.distributed.recipes import with_mean
 from unseen.exceptions import InvalidDataError
 from unseen.typing import Array, FloatArray
@@ -21,19 +22,16 @@ Lists = tuple[Array, FloatArray]
 
 def prepare_folder(address: str) -> None:
     """Make an empty folder for the files; refuse one that holds others."""
-    import fsspec
-
-    fs, root = fsspec.core.url_to_fs(address)
+    fs, root = filesystem(address)
     if fs.isfile(root) or (fs.exists(root) and fs.ls(root)):
         raise InvalidDataError(f"{address!r} is not empty; name a new or empty folder")
     fs.makedirs(root, exist_ok=True)
 
 
 def _write_table(table: Any, address: str, number: int) -> int:
-    import fsspec
     from pyarrow import parquet
 
-    fs, root = fsspec.core.url_to_fs(address)
+    fs, root = filesystem(address)
     place = posixpath.join(root, f"part-{number:05d}.parquet")
     hidden = posixpath.join(root, f".part-{number:05d}")
     with fs.open(hidden, "wb") as file:
@@ -56,9 +54,7 @@ def _for_arrow(ids: Array) -> Any:
     return ids.astype(object) if ids.dtype.kind == "U" else ids
 
 
-def write_factors(
-    factors: FloatArray, ids: Array, side: str, mean: float, address: str, number: int
-) -> int:
+def write_factors(factors: FloatArray, ids: Array, side: str, mean: float, address: str, number: int) -> int:
     """Write a block of factors with its ids; returns the number of lines."""
     import pyarrow as pa
 
@@ -102,8 +98,14 @@ def merge_lists(one: Lists, other: Lists) -> Lists:
 
 
 def write_lists(
-    lists: Lists, mean: float, row_ids: Array, col_ids: Array | None, names: tuple[str, str], address: str, number: int
-) -> int:  # fmt: skip
+    lists: Lists,
+    mean: float,
+    row_ids: Array,
+    col_ids: Array | None,
+    names: tuple[str, str],
+    address: str,
+    number: int,
+) -> int:
     """Write the lists of a block of rows as lines of row, rank, column, score."""
     import pyarrow as pa
 

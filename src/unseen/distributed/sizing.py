@@ -31,7 +31,7 @@ def parse_bytes(name: str, size: Any) -> int:
     if isinstance(size, (int, float)) and not isinstance(size, bool) and size > 0:
         return int(size)
     found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]i?)?b?\s*", str(size).lower())
-    if found is None:
+    if found is None or float(found[1]) == 0:
         raise ParameterError(f"{name} must be a number of bytes such as 4GiB or 500MB, got {size!r}")
     unit = found[2] or ""
     return int(float(found[1]) * (UNITS | BINARY)[unit])
@@ -81,6 +81,34 @@ def local_memory(
         fixed     300 MiB + 16 (n + m) + ids
 
     where the last part of "sweeping" is the file of the other side's factors, mapped into memory.
+
+    Parameters
+    ----------
+    n_cells : int
+        Cells of the target.
+    shape : (int, int)
+        Rows and columns n and m.
+    rank : int
+        Columns k of the factors.
+    n_blocks : int
+        Blocks on each side.
+    item : int, default=4
+        Bytes of a value: 4 for float32, 8 for float64.
+    id_bytes : int, default=0
+        Bytes of the ids of rows and columns.
+    n_threads : int, default=1
+        Threads.
+
+    Returns
+    -------
+    MemoryNeed
+
+    Examples
+    --------
+    >>> from unseen.distributed import local_memory
+    >>> need = local_memory(200_000_000, (2_000_000, 1_000_000), 32, n_blocks=12)
+    >>> f"{need.peak / 2**30:.1f} GiB"
+    '1.3 GiB'
     """
     cells = UNEVEN * n_cells / n_blocks
     longest = max(shape)
@@ -114,6 +142,34 @@ def cluster_memory(
         building  t c (3 (8 + item) + 16) + (cells / w) (8 + item)
 
     Cells are held twice, by rows and by columns; factors twice, this sweep's and the last one's.
+
+    Parameters
+    ----------
+    n_cells : int
+        Cells of the target.
+    shape : (int, int)
+        Rows and columns n and m.
+    rank : int
+        Columns k of the factors.
+    n_blocks : int
+        Blocks on each side.
+    n_workers : int
+        Workers.
+    item : int, default=4
+        Bytes of a value: 4 for float32, 8 for float64.
+    threads : int, default=1
+        Threads of a worker, each of which works on a block of its own.
+
+    Returns
+    -------
+    MemoryNeed
+
+    Examples
+    --------
+    >>> from unseen.distributed import cluster_memory
+    >>> need = cluster_memory(10**11, (10**9, 10**7), 32, n_blocks=1024, n_workers=128)
+    >>> f"{need.peak / 2**30:.0f} GiB"
+    '47 GiB'
     """
     cells = UNEVEN * n_cells / n_blocks
     share = n_cells / n_workers
@@ -121,9 +177,7 @@ def cluster_memory(
     width = rank * item
     record = 8 + item
     fixed = BASE + 2 * share * record + 2 * sum(shape) / n_workers * width
-    sweeping = threads * (
-        cells * 3 * item + (2 * min(cells, longest) + UNEVEN * longest / n_blocks) * width
-    )
+    sweeping = threads * (cells * 3 * item + (2 * min(cells, longest) + UNEVEN * longest / n_blocks) * width)
     building = threads * cells * (3 * record + 16) + share * record
     return MemoryNeed(int(building), int(sweeping), int(fixed))
 
@@ -141,7 +195,8 @@ def blocks_for(
     if need.peak > limit:
         raise ParameterError(
             f"memory={limit / 2**30:.2f} GiB is too little for {shape[0]:,} x {shape[1]:,} at rank {rank}: "
-            f"{need.peak / 2**30:.2f} GiB are needed with {n_blocks} blocks, of which {need.fixed / 2**30:.2f} "
-            "GiB do not depend on their number; a smaller rank, float32 values or more memory would do"
+            f"{need.peak / 2**30:.2f} GiB are needed with {n_blocks} blocks, of which "
+            f"{need.fixed / 2**30:.2f} GiB do not depend on their number; a smaller rank, float32 "
+            "values or more memory would do"
         )
     return n_blocks, need

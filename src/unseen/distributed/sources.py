@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from unseen.data.vocabulary import as_id_array
 from unseen.distributed.blocks import Triples
+from unseen.distributed.files import filesystem
 from unseen.exceptions import InvalidDataError, ParameterError
 from unseen.typing import Array, BoolArray, FloatArray
 from unseen.validation import float_dtype
@@ -72,6 +73,10 @@ class IdCells(NamedTuple):
     col_codes: Codes
     values: FloatArray | None
 
+    def ids(self, side: int) -> Array:
+        """Distinct ids of rows (0) or columns (1)."""
+        return self.col_ids if side else self.row_ids
+
 
 def find_partitions(source: Any) -> list[Partition]:
     """Partitions of a Parquet dataset (path or address), of a frame or of a list of frames."""
@@ -85,11 +90,10 @@ def find_partitions(source: Any) -> list[Partition]:
 
 
 def _parquet_partitions(address: str) -> list[Partition]:
-    import fsspec
     import pyarrow as pa
     from pyarrow import parquet
 
-    fs, root = fsspec.core.url_to_fs(address)
+    fs, root = filesystem(address)
     if fs.isfile(root):
         files = [root]
     else:
@@ -130,10 +134,10 @@ def read_tables(
         _check_schema(table.schema, columns, partition)
         yield table.select(columns.names), 0
         return
-    import fsspec
     from pyarrow import parquet
 
-    with fsspec.open(partition.place, "rb") as handle:
+    fs, place = filesystem(partition.place)
+    with fs.open(place, "rb") as handle:
         try:
             file = parquet.ParquetFile(handle)
             _check_schema(file.schema_arrow, columns, partition)
@@ -189,7 +193,9 @@ def _check_schema(schema: Any, columns: Columns, partition: Partition) -> None:
             raise InvalidDataError(f"{partition.name}: column {name!r} is {kind}; {wanted} are wanted")
 
 
-def _values(table: Any, columns: Columns, where: str, first: int) -> tuple[FloatArray | None, BoolArray | None]:
+def _values(
+    table: Any, columns: Columns, where: str, first: int
+) -> tuple[FloatArray | None, BoolArray | None]:
     """Checked values, and which lines count; None where all do."""
     if columns.value is None:
         return None, None
@@ -212,8 +218,8 @@ def _values(table: Any, columns: Columns, where: str, first: int) -> tuple[Float
     if wrong.any():
         line = int(np.argmax(wrong))
         raise InvalidDataError(
-            f"{where}: {columns.value!r} is {values[line]:g} in line {first + line}; positives are ones; pass "
-            "weights=True to let values above zero weigh the positives, or weights=False to take every "
+            f"{where}: {columns.value!r} is {values[line]:g} in line {first + line}; positives are ones; "
+            "pass weights=True to let values above zero weigh the positives, or weights=False to take every "
             "non-zero as one positive"
         )
     kept = values != 0
@@ -249,7 +255,8 @@ def coded(table: Any, columns: Columns, where: str, first: int = 0) -> IdCells:
         sides += [distinct[order], place[codes.reshape(-1)]]
     if values is not None and kept is not None:
         values = values[kept]
-    return IdCells(*sides, values)
+    rows, row_codes, cols, col_codes = sides
+    return IdCells(rows, row_codes, cols, col_codes, values)
 
 
 def indexed(table: Any, columns: Columns, shape: tuple[int, int], where: str, first: int = 0) -> Triples:

@@ -116,7 +116,8 @@ class Start:
 def draw_block(start: Start, first: int, last: int, dtype: str) -> tuple[FloatArray, float]:
     """A block of a random start, and its sum of squares."""
     block = start.rows(first, last, dtype)
-    return block, inner(block, block)
+    with one_blas_thread():
+        return block, inner(block, block)
 
 
 def scale_block(block: FloatArray, factor: float) -> tuple[FloatArray, Part]:
@@ -139,10 +140,11 @@ def cell_sums(block: CellBlock, settings: Settings) -> CellSums:
     values = block.values_less(settings.mean, settings.dtype)
     total = float(np.sum(values, dtype=np.float64))
     slopes = 0.0
-    for start in range(0, values.size, CELLS_AT_A_TIME):
-        part = np.ascontiguousarray(values[start : start + CELLS_AT_A_TIME])
-        slope = settings.loss.grad(np.zeros_like(part), part)
-        slopes += inner(slope, slope)
+    with one_blas_thread():
+        for start in range(0, values.size, CELLS_AT_A_TIME):
+            part = np.ascontiguousarray(values[start : start + CELLS_AT_A_TIME])
+            slope = settings.loss.grad(np.zeros_like(part), part)
+            slopes += inner(slope, slope)
     return CellSums(block.n_cells, block.n_merged, total, slopes)
 
 
@@ -201,7 +203,7 @@ def solve_block(
             n_threads=settings.n_threads,
         )
         own_gram = gram(out, n_threads=settings.n_threads)
-    if not judge:
-        return out, Part(own_gram)
-    scores = kernels.sddmm(block.indptr, block.indices, out, other, n_threads=settings.n_threads)
-    return out, Part(own_gram, loss.value(scores, values), inner(scores, scores))
+        if not judge:
+            return out, Part(own_gram)
+        scores = kernels.sddmm(block.indptr, block.indices, out, other, n_threads=settings.n_threads)
+        return out, Part(own_gram, loss.value(scores, values), inner(scores, scores))

@@ -1,0 +1,243 @@
+"""Fits on a cluster: equal bits for any number of workers, and clear words when something is wrong."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+distributed = pytest.importorskip("distributed", reason="dask is not installed")
+dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
+
+from block_data import MODELS, NAMES, frame, in_memory  # noqa: E402
+
+from unseen import MatrixFactorization  # noqa: E402
+from unseen.distributed import DaskCompleter, DiskCompleter  # noqa: E402
+from unseen.distributed.cluster import Cluster, check_reports, check_room  # noqa: E402
+from unseen.exceptions import ClusterError, InvalidDataError, TooLargeError  # noqa: E402
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore:Sending large graph"),
+]
+
+
+def cluster_of(n_workers: int, **options: Any) -> Any:
+    settings = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
+    return distributed.LocalCluster(n_workers=n_workers, **{**settings, **options})
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    with cluster_of(2) as cluster, distributed.Client(cluster) as found:
+        yield found
+
+
+def dask_fit(client: Any, model: Any, data: Any, names: dict[str, Any], **options: Any) -> DaskCompleter:
+    settings = {"n_blocks": 2, "dtype": "float64", "client": client, **options}
+    return DaskCompleter(model, **settings).fit(data, **names)
+
+
+def parts_of(data: pd.DataFrame, count: int = 3) -> list[pd.DataFrame]:
+    return [data.iloc[part::count] for part in range(count)]
+
+
+@pytest.mark.parametrize("name", ["mf-mean", "bias-mc-cg"])
+def test_factors_are_those_of_the_fit_from_disk_to_the_last_bit(client: Any, name: str) -> None:
+    model, names = MODELS[name]
+    data = frame()
+    fit = dask_fit(client, model, parts_of(data), names)
+    local = fit.to_local()
+    other = DiskCompleter(model, n_blocks=2, dtype="float64").fit(parts_of(data), **names)
+    same = other.to_local()
+    other.close()
+    np.testing.assert_array_equal(local.row_factors_, same.row_factors_)
+    np.testing.assert_array_equal(local.col_factors_, same.col_factors_)
+    assert local.row_ids_ == same.row_ids_
+    reference = in_memory(model, data, names)
+    assert fit.history_[-1]["objective"] == pytest.approx(reference.history_[-1]["objective"], rel=1e-9)
+    # Negative control: another plan of blocks adds in another order.
+    assert not np.array_equal(
+        dask_fit(client, model, data, names, n_blocks=3).to_local().row_factors_, local.row_factors_
+    )
+    fit.close()
+
+
+def test_dask_frames_parquet_and_results(client: Any, tmp_path: Path) -> None:
+    model, names = MODELS["bias-mc"]
+    data = frame(text=False)
+    from_dask = dask_fit(client, model, dd.from_pandas(data, npartitions=3), names)
+    (tmp_path / "cells").mkdir()
+    for number, part in enumerate(parts_of(data)):
+        part.to_parquet(tmp_path / "cells" / f"{number}.parquet", row_group_size=700)
+    fit = dask_fit(client, model, str(tmp_path / "cells"), names)
+    local = fit.to_local()
+    np.testing.assert_array_equal(from_dask.to_local().row_factors_, local.row_factors_)
+    assert fit.write_factors(str(tmp_path / "rows")) == 300
+    written = pd.read_parquet(tmp_path / "rows")
+    assert written.id.tolist() == local.row_ids_.values.tolist()
+    np.testing.assert_array_equal(np.stack(written.factor.to_list()), local.row_factors_)
+    fit.recommend_all(str(tmp_path / "lists"), 4)
+    lists = pd.read_parquet(tmp_path / "lists")
+    ids, _ = local.recommend(np.arange(300), 4, exclude=_cells(data, names))
+    assert lists.user.tolist() == np.repeat(local.row_ids_.values, 4).tolist()
+    assert lists.item.tolist() == local.col_ids_[ids].ravel().tolist()
+
+
+def _cells(data: pd.DataFrame, names: dict[str, Any]) -> Any:
+    from unseen import Observations
+
+    return Observations.from_frame(data, **names)
+
+
+def test_only_touched_factors_are_sent(client: Any) -> None:
+    model, names = MODELS["mf"]
+    # Two halves that share no column: a block of rows touches the columns of its half only.
+    data = frame(text=False)
+    data["item"] += 100_000 * (data.user > data.user.median())
+    fit = dask_fit(client, model, data, names, n_blocks=2)
+    wanted = client.gather(fit._engine._wanted["col"])
+    sent = np.array([[len(rows) for rows in source] for source in wanted])
+    assert sent[0, 1] + sent[1, 0] <= 0.3 * sent.sum()
+    plain = client.gather(dask_fit(client, model, frame(), names, n_blocks=2)._engine._wanted["col"])
+    assert all(len(rows) == len(plain[0][0]) for rows in plain[0])  # negative control: all are touched
+
+
+def test_a_bad_partition_is_named(client: Any) -> None:
+    model, names = MODELS["mf"]
+    parts = parts_of(frame())
+    parts[1] = parts[1].assign(stars=np.where(np.arange(len(parts[1])) == 5, np.nan, parts[1].stars))
+    with pytest.raises(InvalidDataError, match=r"partition 1: 'stars' is (nan|missing) in line 5"):
+        dask_fit(client, model, parts, names)
+    parts[1] = parts_of(frame())[1].rename(columns={"item": "film"})
+    with pytest.raises(InvalidDataError, match="partition 1: col='item' is not a column"):
+        dask_fit(client, model, parts, names)
+    mixed = parts_of(frame(text=False))
+    with pytest.raises(InvalidDataError, match="text in partition 1 of 3"):
+        dask_fit(client, model, [mixed[0], parts_of(frame())[1], mixed[2]], names)
+    with pytest.raises(InvalidDataError, match="X has no column 'film'"):
+        dask_fit(client, model, dd.from_pandas(frame(), npartitions=2), {**names, "col": "film"})
+
+
+def test_workers_that_would_compute_something_else_are_refused() -> None:
+    own = {"unseen": "0.1.0", "numpy": "2.0", "scipy": "1.14", "kernels": "native", "isa": "avx2"}
+    check_reports({"tcp://a": dict(own), "tcp://b": dict(own)}, own)
+    check_reports({"tcp://a": {**own, "isa": "avx512"}}, own)  # the client solves nothing
+    with pytest.raises(ClusterError, match=r"unseen is 0.2.0 on worker tcp://b and 0.1.0 on this client"):
+        check_reports({"tcp://a": dict(own), "tcp://b": {**own, "unseen": "0.2.0"}}, own)
+    with pytest.raises(ClusterError, match="UNSEEN_ISA"):
+        check_reports({"tcp://a": dict(own), "tcp://b": {**own, "isa": "avx512"}}, own)
+    with pytest.raises(ClusterError, match="does not answer"):
+        check_reports({"tcp://a": OSError("closed")}, own)
+    check_room(10, {"tcp://a": 100, "tcp://b": 0})
+    with pytest.raises(TooLargeError, match=r"worker tcp://b may use 1.00 GiB"):
+        check_room(2 << 30, {"tcp://a": 4 << 30, "tcp://b": 1 << 30})
+
+
+def test_a_plan_that_does_not_fit_is_refused_before_it_starts() -> None:
+    with cluster_of(1, memory_limit="100MiB") as cluster, distributed.Client(cluster) as client:
+        with pytest.raises(TooLargeError, match=r"needs about 0\.29 GiB"):
+            dask_fit(client, MODELS["mf"][0], frame(), NAMES)
+        # Who starts all the same finds the worker paused: this process has more than that.
+        (worker,) = cluster.workers.values()
+        end = time.monotonic() + 30
+        while worker.status.name != "paused" and time.monotonic() < end:
+            time.sleep(0.05)
+        task = client.submit(time.sleep, 0)
+        with pytest.raises(ClusterError, match="no running worker for 1 s"):
+            Cluster(client, patience=1.0).collect([task])
+
+
+def test_without_client_or_workers_there_is_an_error_and_no_hang() -> None:
+    with pytest.raises(TypeError, match=r"client must be a distributed\.Client"):
+        dask_fit("tcp://nowhere", MODELS["mf"][0], frame(), NAMES)
+    with (
+        cluster_of(0) as cluster,
+        distributed.Client(cluster) as client,
+        pytest.raises(ClusterError, match="has no worker after"),
+    ):
+        dask_fit(client, MODELS["mf"][0], frame(), NAMES, patience=0.5)
+
+
+def test_a_scheduler_that_goes_away_ends_the_fit() -> None:
+    model = MatrixFactorization(4, max_iter=10_000, tol=0.0, random_state=0)
+    cluster = cluster_of(1)
+    client = distributed.Client(cluster)
+    timer = threading.Timer(2.0, cluster.close, kwargs={"timeout": 1})
+    timer.start()
+    start = time.monotonic()
+    try:
+        with pytest.raises(ClusterError, match="scheduler has gone away"):
+            dask_fit(client, model, frame(), NAMES, patience=3.0)
+        assert time.monotonic() - start < 60  # not a timing: a hang would be for ever
+    finally:
+        timer.join()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            client.close(timeout=1)
+
+
+WITHOUT_PACKAGE = """
+import sys
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "unseen":
+            raise ModuleNotFoundError("No module named 'unseen'")
+for name in [name for name in sys.modules if name.split(".")[0] == "unseen"]:
+    del sys.modules[name]
+sys.meta_path.insert(0, Hidden())
+"""
+
+
+@pytest.mark.slow
+def test_processes_a_killed_worker_and_one_without_the_package(tmp_path: Path) -> None:
+    model, names = MODELS["bias-mc"]
+    model = type(model)(**{**model.get_params(), "max_iter": 8})
+    data = frame()
+    calm = DiskCompleter(model, n_blocks=4, dtype="float64").fit(parts_of(data), **names)
+    expected = calm.to_local().row_factors_
+    calm.close()
+    with cluster_of(2, processes=True) as cluster, distributed.Client(cluster) as client:
+        for checkpoint in (None, str(tmp_path / "states")):
+            victim = next(iter(client.run(os.getpid).values()))
+            fit = DaskCompleter(model, client=client, n_blocks=4, dtype="float64", checkpoint=checkpoint)
+            killed = _kill_in_sweep(fit, victim, sweep=4)
+            np.testing.assert_array_equal(fit.fit(parts_of(data), **names).to_local().row_factors_, expected)
+            assert killed == [victim]
+        client.run(exec, WITHOUT_PACKAGE, {}, workers=[next(iter(client.nthreads()))])
+        with pytest.raises(ClusterError, match="cannot import unseen"):
+            Cluster(client).check_workers()
+
+
+def _kill_in_sweep(fit: DaskCompleter, victim: int, sweep: int) -> list[int]:
+    """Arrange for a worker to be killed, by its own id, while a sweep is being solved."""
+    killed: list[int] = []
+    make = fit._make_engine
+
+    def making(*args: Any) -> Any:
+        made = make(*args)
+        engine: Any = made[0]
+        solve, calls = engine.solve, []
+
+        def solving(*inner: Any, **options: Any) -> Any:
+            calls.append(None)
+            if len(calls) == 2 * sweep:
+                os.kill(victim, signal.SIGKILL)
+                killed.append(victim)
+            return solve(*inner, **options)
+
+        engine.solve = solving
+        return made
+
+    fit._make_engine = making  # type: ignore[method-assign]
+    return killed
