@@ -18,6 +18,7 @@ REQUIREMENTS = {
     "irspack": ["irspack==0.5.2"],
     "torch": ["torch==2.13.0+cpu", "numpy"],
     "cmfrec": ["cmfrec==3.5.1.post14", "threadpoolctl"],
+    "pyspark": ["pyspark==3.5.6", "numpy<2", "setuptools"],
     "omikuji": ["omikuji==0.5.2"],
     "napkinxc": ["napkinxc==0.7.2"],
 }

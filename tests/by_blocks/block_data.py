@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from unseen import BiasMC, MatrixFactorization, Observations
+from unseen import AugmentedMF, BiasMC, MatrixFactorization, Observations
 
 N_ROWS, N_COLS = 300, 80
 
@@ -30,6 +30,12 @@ MODELS = {
     "mf": (MatrixFactorization(4, reg=1.0, max_iter=4, tol=0.0, random_state=1), NAMES),
     "mf-mean": (MatrixFactorization(4, reg=1.0, center="mean", max_iter=4, tol=0.0, random_state=1), NAMES),
     "mf-no-penalty": (MatrixFactorization(4, reg=0.0, max_iter=3, tol=0.0, random_state=1), NAMES),
+    "amf": (
+        AugmentedMF(
+            4, center="mean", cross_component="model", max_iter=4, tol=0.0, solver="als", random_state=1
+        ),
+        NAMES,
+    ),
     "bias-mc": (BiasMC(4, alpha=0.9, reg=0.5, max_iter=4, tol=0.0, random_state=1), PAIRS),
     "bias-mc-cg": (BiasMC(4, rho=0.6, reg=0.5, cg_steps=2, max_iter=4, tol=0.0, random_state=1), PAIRS),
 }

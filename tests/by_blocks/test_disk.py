@@ -271,6 +271,8 @@ def test_bad_input_is_refused(tmp_path: Path) -> None:
         (MatrixFactorization(3, validation_fraction=0.1), "validation_fraction must be None"),
         (MatrixFactorization(3, warm_start=True), "warm_start must be False"),
         (MatrixFactorization(0), "rank must be an integer"),
+        (unseen.AugmentedMF(3, center="mean"), "cross_component must be 'model'"),
+        (unseen.AugmentedMF(3, center="mean", augmentation="hashed"), "augmentation must be 'expected'"),
         (unseen.BiasModel(), "BiasModel cannot be fitted by blocks"),
         (unseen.IMC(3), "IMC"),
     ],

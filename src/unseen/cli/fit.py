@@ -50,6 +50,11 @@ def fit(
     seed: o.Seed = 0,
     n_jobs: o.NJobs = None,
     settings: o.Settings = None,
+    dask: o.Dask = None,
+    memory: Annotated[
+        str | None,
+        typer.Option("--memory", metavar="SIZE", help="Fit Parquet from disk within this memory, as 4GiB."),
+    ] = None,
 ) -> None:
     """Fit a model to the cells of DATA and save it with the ids of rows and columns."""
     from unseen.cli.sources import read_features
@@ -67,6 +72,23 @@ def fit(
             col_features=col_features, id_column=id_column,
         )  # fmt: skip
         fit_labels(out, model, data, model_path, method)
+        return
+    if dask is not None or memory is not None:
+        from unseen.cli.by_blocks import fit_by_blocks
+
+        refuse_options(
+            "a fit by blocks knows no side features and reads Parquet alone",
+            sep=sep, row_features=row_features, col_features=col_features, id_column=id_column,
+        )  # fmt: skip
+        about = {"method": method, "task": task_of(method, task)}
+        columns = {
+            "row": row,
+            "col": col,
+            "value": value,
+            "has_values": not no_value,
+            "values_optional": about["task"] != "explicit",
+        }
+        fit_by_blocks(out, model, data, model_path, about, columns, dask=dask, memory=memory, n_jobs=n_jobs)
         return
     file = o.cell_file(data, row, col, value, no_value, sep, no_header, edges, task=task_of(method, task))
     cells = file.read()

@@ -99,6 +99,14 @@ Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="Any other setting, value as JSON; may be repeated."),
 ]
+Dask = Annotated[
+    str | None,
+    typer.Option(
+        "--dask",
+        metavar="ADDRESS",
+        help="Work on a Dask cluster: tcp://host:port, or local for one here.",
+    ),
+]
 Out = Annotated[
     Path | None,
     typer.Option(

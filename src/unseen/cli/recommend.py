@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -38,6 +39,7 @@ def recommend(
     col: o.Col = None,
     sep: o.Sep = None,
     no_header: o.NoHeader = False,
+    dask: o.Dask = None,
 ) -> None:
     """List the columns with the highest predictions for each row, in the user's own ids."""
     import unseen
@@ -64,9 +66,8 @@ def recommend(
     names = list_columns(model)
     sink = Records() if out.json and target is None else TableWriter(target)
     with sink as writer:
-        for start in range(0, len(wanted), ROWS_AT_A_TIME):
-            part = wanted[start : start + ROWS_AT_A_TIME]
-            ids, scores = model.recommend(part, k=k, exclude=left_out, candidates=allowed)
+        parts = [wanted[start : start + ROWS_AT_A_TIME] for start in range(0, len(wanted), ROWS_AT_A_TIME)]
+        for part, ids, scores in _lists(model, parts, k, left_out, allowed, dask):
             filled = ids >= 0
             place = np.broadcast_to(np.arange(1, ids.shape[1] + 1), ids.shape)[filled]
             lines = (
@@ -87,3 +88,17 @@ def recommend(
         document["recommendations"] = writer.lines
     done = f"{writer.n_lines:,} recommendations for {len(wanted):,} rows"
     out.result(document, lambda: print(f"{done}; written to {target}") if target else out.note(done))
+
+
+def _lists(
+    model: Any, parts: list[Any], k: int, left_out: Any, allowed: Any, dask: str | None
+) -> Iterator[tuple[Any, Any, Any]]:
+    """Lists of the rows of each part, made here or on a cluster."""
+    if dask is None:
+        for part in parts:
+            yield (part, *model.recommend(part, k=k, exclude=left_out, candidates=allowed))
+        return
+    from unseen.cli.by_blocks import cluster_client, lists_on_cluster
+
+    with cluster_client(dask) as client:
+        yield from lists_on_cluster(client, model, parts, k, left_out, allowed)

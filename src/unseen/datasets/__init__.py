@@ -23,6 +23,7 @@ from unseen.datasets.matrices import (
 )
 from unseen.datasets.positives import Positives, hide_labels, make_positives, make_power_law
 from unseen.datasets.scale import ScaleData, make_scale_bipartite, make_scale_graph
+from unseen.datasets.scale_parts import iter_scale_bipartite
 from unseen.datasets.synthetic import (
     Synthetic,
     make_fourier,
@@ -41,6 +42,7 @@ __all__ = [
     "ScaleData",
     "Synthetic",
     "hide_labels",
+    "iter_scale_bipartite",
     "load_bibtex",
     "load_ca_grqc",
     "load_ca_hepph",

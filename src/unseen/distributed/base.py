@@ -105,7 +105,14 @@ class BlockCompleter(BaseEstimator):  # type: ignore[misc]
             solver.max_iter, solver.tol, verbose=self.verbose, label=type(recipe.model).__name__
         )
         checkpoints = self._checkpoints(settings, bounds, counted.n_cells, recipe.model)
-        run(engine, settings, counted.size, check_rng(recipe.model.random_state), monitor, checkpoints)
+        run(
+            engine,
+            settings,
+            recipe.start_size(counted),
+            check_rng(recipe.model.random_state),
+            monitor,
+            checkpoints,
+        )
         self._engine, self._recipe, self._settings = engine, recipe, settings
         self._names = (row, col)
         self.history_, self.n_iter_ = monitor.history, len(monitor.history)

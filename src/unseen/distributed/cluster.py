@@ -209,7 +209,7 @@ class Cluster:
         while True:
             with self._watched():
                 try:
-                    wait(futures, timeout=TICK_S)  # type: ignore[no-untyped-call]
+                    wait(futures, timeout=TICK_S)
                     return
                 except TimeoutError:
                     pass

@@ -41,8 +41,8 @@ def _draw(start: Start, first: int, last: int, dtype: str) -> tuple[FloatArray, 
     return draw_block(start, first, last, dtype)
 
 
-def _scale(drawn: tuple[FloatArray, float], factor: float) -> Block:
-    return scale_block(drawn[0], factor)
+def _scale(drawn: tuple[FloatArray, float], factor: float, cells: CellBlock | None) -> Block:
+    return scale_block(drawn[0], factor, cells)
 
 
 def _turn(block: Block, turn: FloatArray) -> Block:
@@ -178,10 +178,11 @@ class DaskEngine:
         keys = [self._key("small", step, b) for b in range(len(blocks))]
         return self.cluster.collect(self.cluster.map(None, _second, blocks, keys=keys))
 
-    def scale(self, side: str, factor: float) -> list[Part]:
-        """Bring a drawn factor to its size."""
+    def scale(self, side: str, factor: float, *, only_seen: bool = False) -> list[Part]:
+        """Bring a drawn factor to its size; rows without a cell become zero if asked for."""
+        cells = self.cells[side] if only_seen else [None] * self.n_blocks(side)
         self.blocks[side] = [
-            self.cluster.submit(b, _scale, block, factor, key=self._key("start", side, b))
+            self.cluster.submit(b, _scale, block, factor, cells[b], key=self._key("start", side, b))
             for b, block in enumerate(self.blocks[side])
         ]
         return self._seconds(self.blocks[side])

@@ -20,7 +20,7 @@ from unseen.parallel import one_blas_thread
 from unseen.solvers.base import Monitor, Sweep
 from unseen.typing import FloatArray
 
-__all__ = ["Engine", "Totals", "run", "totals"]
+__all__ = ["Engine", "StartSize", "Totals", "run", "totals"]
 
 
 class Engine(Protocol):
@@ -36,8 +36,8 @@ class Engine(Protocol):
         """Draw a factor; the sum of squares of each block."""
         ...
 
-    def scale(self, side: str, factor: float) -> list[Part]:
-        """Bring a drawn factor to its size."""
+    def scale(self, side: str, factor: float, *, only_seen: bool = False) -> list[Part]:
+        """Bring a drawn factor to its size; rows without a cell become zero if asked for."""
         ...
 
     def turn(self, side: str, turn: FloatArray, settings: Settings) -> None:
@@ -57,6 +57,14 @@ class Engine(Protocol):
     def read_factors(self, checkpoints: Checkpoints, folder: str) -> None:
         """Take all blocks of both factors from a folder of a checkpoint."""
         ...
+
+
+@dataclass(frozen=True)
+class StartSize:
+    """Root mean square of the entries of a start, and whether rows without a cell start at zero."""
+
+    spread: float
+    only_seen: bool = False
 
 
 @dataclass(frozen=True)
@@ -87,7 +95,7 @@ def totals(parts: Sequence[CellSums]) -> Totals:
 def run(
     engine: Engine,
     settings: Settings,
-    size: float,
+    size: StartSize,
     rng: np.random.Generator,
     monitor: Monitor,
     checkpoints: Checkpoints | None = None,
@@ -129,17 +137,17 @@ def _resume(monitor: Monitor, snapshot: Snapshot) -> bool:
     return monitor.converged or len(monitor.history) >= monitor.max_iter
 
 
-def _begin(engine: Engine, settings: Settings, size: float, rng: np.random.Generator) -> FloatArray:
+def _begin(engine: Engine, settings: Settings, size: StartSize, rng: np.random.Generator) -> FloatArray:
     """Random factors on the scale of the targets, as a fit in memory starts; Gram matrix of the rows."""
-    length = np.sqrt(min(max(size, 1e-3), 1e3))
     parts: list[Part] = []
     # Exact solves begin with the columns and need no start there; the rows are drawn first.
     sides = ("row", "col") if settings.method == "cg" else ("row",)
     for side, n_rows in zip(sides, engine.shape, strict=False):
         shape = (n_rows, settings.rank)
         squares = sum(engine.draw(side, Start.taken_from(rng, shape), settings))
-        spread = np.sqrt(squares / (shape[0] * shape[1]) * settings.rank)
-        scaled = engine.scale(side, float(length / max(spread, 1e-12)))
+        spread = np.sqrt(squares / (shape[0] * shape[1]))
+        factor = float(size.spread / max(spread, 1e-12))
+        scaled = engine.scale(side, factor, only_seen=size.only_seen)
         parts = scaled if side == "row" else parts
     return _gram(parts)
 

@@ -134,11 +134,12 @@ class LocalEngine:
             squares.append(total)
         return squares
 
-    def scale(self, side: str, factor: float) -> list[Part]:
-        """Bring a drawn factor to its size."""
+    def scale(self, side: str, factor: float, *, only_seen: bool = False) -> list[Part]:
+        """Bring a drawn factor to its size; rows without a cell become zero if asked for."""
         out, parts = self.factors(side, "r+"), []
-        for _, rows in self.each(side):
-            out[rows], part = scale_block(np.array(out[rows]), factor)
+        for number, rows in self.each(side):
+            cells = self.block(side, number) if only_seen else None
+            out[rows], part = scale_block(np.array(out[rows]), factor, cells)
             parts.append(part)
         return parts
 

@@ -11,19 +11,21 @@ from sklearn.base import clone
 from unseen.cores import LowRank
 from unseen.data import Vocabulary
 from unseen.distributed.blocks import Merge
-from unseen.distributed.driver import Totals
+from unseen.distributed.driver import StartSize, Totals
 from unseen.distributed.sources import Columns
 from unseen.distributed.steps import Settings
+from unseen.estimators.augmented import AugmentedMF
 from unseen.estimators.composed import ComposedCompleter
 from unseen.estimators.pu_base import PositiveCompleter
 from unseen.estimators.pu_rates import given_rates
 from unseen.exceptions import ParameterError, UnsupportedComposition
-from unseen.losses import Quadratic, Squared
+from unseen.losses import Background, Quadratic, Squared
 from unseen.offsets import Offsets
 from unseen.regularisers import parse_reg
+from unseen.sensing import Law, expected_weights, n_constraints
 from unseen.solvers import ALS
 from unseen.typing import FloatArray
-from unseen.validation import check_choice, check_count, check_rng
+from unseen.validation import check_choice, check_count, check_fraction, check_positive, check_rng
 
 __all__ = ["Recipe"]
 
@@ -61,8 +63,11 @@ class Recipe:
         if self.center == "biases":
             raise ParameterError("center must be 'none' or 'mean' for a fit by blocks, got 'biases'")
         self.rank = check_count("rank", getattr(model, "rank", None))
+        self.augmented = isinstance(model, AugmentedMF)
         if self.positive:
             self._check_positive()
+        if self.augmented:
+            self._check_augmented()
         self.estimator_parts()  # refuses before anything is read
 
     def _check_positive(self) -> None:
@@ -76,6 +81,18 @@ class Recipe:
         if parse_reg(model.reg)[1]:
             raise ParameterError(f"reg must be a number for a fit by blocks, got {model.reg!r}")
         model.alpha_, model.rho_, model.reg_ = 0.5, 0.5, parse_reg(model.reg)[0]  # until cells are counted
+
+    def _check_augmented(self) -> None:
+        model: Any = self.model
+        for name, wanted in (
+            ("augmentation", "expected"),
+            ("cross_component", "model"),
+            ("eps_abs", None),
+        ):
+            if getattr(model, name) != wanted:
+                raise ParameterError(
+                    f"{name} must be {wanted!r} for a fit by blocks, got {getattr(model, name)!r}"
+                )
 
     def columns(self, row: str, col: str, value: str | None) -> Columns:
         """Which columns are read, and what values mean."""
@@ -105,10 +122,34 @@ class Recipe:
             if hasattr(model, "list_length"):
                 model.alpha_path_ = []
         terms, loss, solver = self.estimator_parts()
+        if self.augmented:
+            self._weigh(loss, counted, shape)
         solver.set_params(max_iter=check_count("max_iter", model.max_iter), tol=float(model.tol))
         model.terms_, model.loss_, model.solver_ = terms, loss, solver
         ridge = terms[0].parts()[3].factored().ridge
         return Settings(loss, ridge, self.rank, dtype, 0.0, solver.method, solver.cg_steps, n_threads)
+
+    def _weigh(self, loss: Quadratic, counted: Totals, shape: tuple[int, int]) -> None:
+        """Weights of the mean over all draws of measurements (AMF, equation E)."""
+        model: Any = self.model
+        law = Law(
+            n_constraints(shape, counted.n_cells, self.rank, check_positive("c0", model.c0)),
+            check_positive("weight", model.weight, strict=False),
+            check_fraction("gamma", model.gamma, high=0.5),
+            bool(model.resample_original),
+        )
+        model.n_constraints_, model.weights_ = law.n_rows, expected_weights(law, counted.n_cells)
+        observed, others = model.weights_
+        loss.set_params(weight=2.0 * observed, background=Background(2.0 * others))
+
+    def start_size(self, counted: Totals) -> StartSize:
+        """How large random factors start, as in a fit in memory."""
+        if not self.augmented:
+            return StartSize(float(np.sqrt(min(max(counted.size, 1e-3), 1e3) / self.rank)))
+        if self.center != "none":
+            return StartSize(0.1, only_seen=True)
+        mean = abs(counted.total / counted.n_cells)
+        return StartSize(max(float(np.sqrt(mean / self.rank)), 0.1), only_seen=True)
 
     def estimator_parts(self) -> tuple[list[Any], Quadratic, ALS]:
         """Copies of the parts of the composition, or a refusal."""
@@ -149,6 +190,10 @@ class Recipe:
             setattr(model, f"{side}_feature_names_", None)
         for name, value in facts.items():
             setattr(model, name, value)
+        if self.augmented:  # nothing is asked of blocks where the model speaks everywhere
+            model.row_block_, model.col_block_ = (
+                np.zeros(len(factors), dtype=np.int32) for factors in (rows, cols)
+            )
         if self.positive:
             model.threshold_ = model._choose_threshold(self.rates, check_rng(model.random_state))
         return model

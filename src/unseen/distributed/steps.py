@@ -120,10 +120,12 @@ def draw_block(start: Start, first: int, last: int, dtype: str) -> tuple[FloatAr
         return block, inner(block, block)
 
 
-def scale_block(block: FloatArray, factor: float) -> tuple[FloatArray, Part]:
-    """A block of a start at its final size, and its Gram matrix."""
+def scale_block(block: FloatArray, factor: float, cells: CellBlock | None) -> tuple[FloatArray, Part]:
+    """A block of a start at its final size, and its Gram matrix; with cells, rows without one are zero."""
     with one_blas_thread():
         scaled = block * block.dtype.type(factor)
+        if cells is not None:
+            scaled[np.diff(cells.indptr) == 0] = 0.0
         return scaled, Part(gram(scaled))
 
 
