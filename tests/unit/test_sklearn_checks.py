@@ -40,7 +40,7 @@ from unseen import (
     SparseBilinear,
     SPPMIEmbedding,
 )
-from unseen.baselines import MMMF, NMF, PMF, LowDensityNMF, OneBitMC, Popularity
+from unseen.baselines import MMMF, NMF, PMF, LowDensityNMF, OneBitMC, Popularity, SpectralPairs
 from unseen.links import BlendedLinks, CommonNeighbors, Katz, SVDKatz, TruncatedSVDLinks
 
 OWN_WORDS = {
@@ -62,6 +62,11 @@ EXPECTED_FAILURES: dict[str, dict[str, str]] = {
     "LEML": LABELS,
     "RidgeOvA": LABELS,
     "PUClustering": OWN_WORDS,
+    "SpectralPairs": {
+        **OWN_WORDS,
+        "check_clustering": "it looks at pairs alone, and the check gives none",
+        "check_clustering(readonly_memmap=True)": "it looks at pairs alone, and the check gives none",
+    },
     "SPPMIEmbedding": OWN_WORDS,
     "GIMCClustering": OWN_WORDS,
     "MCCC": OWN_WORDS,
@@ -115,6 +120,7 @@ def reasons(estimator: Any) -> dict[str, str]:
         BlendedLinks(),
         OneBitMC(2),
         Popularity(),
+        SpectralPairs(2),
         LowDensityNMF(2),
         NMF(2),
         PMF(2, learning_rate=1e-4, max_iter=5),
