@@ -42,3 +42,13 @@ def test_stored_results_are_as_the_page_says() -> None:
     assert claims[0].verdict is Verdict.HOLDS
     claims = read(EXPERIMENTS["pu-links"], pages.RESULTS).claims()
     assert claims[0].verdict is Verdict.HOLDS
+
+
+def test_the_page_of_speed_shows_the_stored_runs() -> None:
+    from benchmarks import _tables, performance_tables
+
+    page = (_tables.ROOT / "docs" / performance_tables.PAGE).read_text(encoding="utf-8")
+    tables = performance_tables.tables()
+    assert _tables.fill(page, tables) == page, "run: python -m benchmarks performance_tables"
+    assert set(re.findall("<!-- table: (.*?) -->", page)) == set(tables)
+    assert _tables.fill(page.replace("| unseen cg | 1.", "| unseen cg | 0."), tables) == page
