@@ -104,7 +104,7 @@ def overhead(small: bool, work: Path) -> dict[str, Any]:
         watch(fit, client, sent)
         fit.fit(str(cells), shape=shape)
         dask_fit_s = time.perf_counter() - start
-        expected = expected_bytes(fit, client)
+        expected = expected_bytes(fit)
         objective = fit.history_[-1]["objective"]
     ours, theirs = sweep_seconds(fit.history_), sweep_seconds(in_memory.history_)
     return {
@@ -150,18 +150,9 @@ def watch(fit: Any, client: Any, sent: list[int]) -> None:
     fit._make_engine = making
 
 
-def expected_bytes(fit: Any, client: Any) -> dict[str, int]:
+def expected_bytes(fit: Any) -> dict[str, int]:
     """Bytes of a half sweep by the formula: factors that are touched on another worker than they are on."""
-    engine = fit._engine
-    found = {}
-    for side, other in (("col", "row"), ("row", "col")):
-        total = 0
-        for source, lists in enumerate(client.gather(engine._wanted[other])):
-            for destination, rows in enumerate(lists):
-                if engine.cluster.home(source) != engine.cluster.home(destination):
-                    total += len(rows)
-        found[side] = total * RANK * 4
-    return found
+    return {side: fit._engine.bytes_to_send(side, fit._settings) for side in ("col", "row")}
 
 
 # -- from disk --------------------------------------------------------------------------------

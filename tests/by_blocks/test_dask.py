@@ -14,16 +14,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 
 distributed = pytest.importorskip("distributed", reason="dask is not installed")
 dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
 
 from block_data import MODELS, NAMES, frame, in_memory  # noqa: E402
 
-from unseen import MatrixFactorization  # noqa: E402
-from unseen.distributed import DaskCompleter, DiskCompleter  # noqa: E402
+from unseen import SLEEC, ExMLDS, MatrixFactorization, RidgeOvA  # noqa: E402
+from unseen.distributed import DaskCompleter, DiskCompleter, fit_learners  # noqa: E402
 from unseen.distributed.cluster import Cluster, check_reports, check_room  # noqa: E402
-from unseen.exceptions import ClusterError, InvalidDataError, TooLargeError  # noqa: E402
+from unseen.exceptions import (  # noqa: E402
+    ClusterError,
+    InvalidDataError,
+    TooLargeError,
+    UnsupportedComposition,
+)
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
@@ -106,11 +112,35 @@ def test_only_touched_factors_are_sent(client: Any) -> None:
     data = frame(text=False)
     data["item"] += 100_000 * (data.user > data.user.median())
     fit = dask_fit(client, model, data, names, n_blocks=2)
-    wanted = client.gather(fit._engine._wanted["col"])
-    sent = np.array([[len(rows) for rows in source] for source in wanted])
+    sent = fit._engine.touched["col"]
     assert sent[0, 1] + sent[1, 0] <= 0.3 * sent.sum()
-    plain = client.gather(dask_fit(client, model, frame(), names, n_blocks=2)._engine._wanted["col"])
-    assert all(len(rows) == len(plain[0][0]) for rows in plain[0])  # negative control: all are touched
+    other = DiskCompleter(model, n_blocks=2, dtype="float64").fit(data, **names)
+    np.testing.assert_array_equal(fit.to_local().row_factors_, other.to_local().row_factors_)
+    other.close()
+    plain = dask_fit(client, model, frame(), names, n_blocks=2)._engine
+    assert (plain.touched["col"] == plain.touched["col"][:, :1]).all()  # negative control: all are touched
+    assert plain.bytes_to_send("row", fit._settings) == 80 * 4 * 8
+    assert fit._engine.bytes_to_send("row", fit._settings) < 0.4 * 160 * 4 * 8
+
+
+def test_learners_are_those_of_a_fit_in_memory(client: Any) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 6))
+    Y = sparse.csr_array((X @ rng.standard_normal((6, 15)) > 1.5).astype(float))
+    for model in (
+        SLEEC(n_components=4, n_learners=2, n_clusters=2, random_state=0),
+        ExMLDS(n_components=4, n_learners=3, random_state=0),
+    ):
+        here, there = type(model)(**model.get_params()).fit(X, Y), fit_learners(model, X, Y, client=client)
+        ours, theirs = (found.predict_topk(X, 3) for found in (there, here))
+        np.testing.assert_array_equal(ours[0], theirs[0])
+        np.testing.assert_array_equal(ours[1], theirs[1])
+        assert there.n_iter_ == here.n_iter_
+        # Negative control: another penalty learns something else.
+        other = fit_learners(model.set_params(reg=9 * model.reg), X, Y, client=client)
+        assert not np.array_equal(other.learners_[0].parts[0].points, here.learners_[0].parts[0].points)
+    with pytest.raises(UnsupportedComposition, match="RidgeOvA has no learners"):
+        fit_learners(RidgeOvA(), X, Y, client=client)
 
 
 def test_a_bad_partition_is_named(client: Any) -> None:

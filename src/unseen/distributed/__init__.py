@@ -7,6 +7,7 @@ extra ``dask``.
 
 from unseen.distributed.dask_completer import DaskCompleter
 from unseen.distributed.disk import DiskCompleter
+from unseen.distributed.learners import fit_learners
 from unseen.distributed.sizing import MemoryNeed, cluster_memory, local_memory
 
-__all__ = ["DaskCompleter", "DiskCompleter", "MemoryNeed", "cluster_memory", "local_memory"]
+__all__ = ["DaskCompleter", "DiskCompleter", "MemoryNeed", "cluster_memory", "fit_learners", "local_memory"]

@@ -57,21 +57,23 @@ def _touched_from(block: CellBlock, bounds: Indices, source: int) -> Indices:
     return outgoing(block.touched, bounds, source)
 
 
-def _cut_out(block: Block, wanted: list[Indices], destination: int) -> FloatArray:
-    rows = wanted[destination]
-    # All rows in order need no copy.
-    return block[0] if len(rows) == len(block[0]) else block[0][rows]
+def _lengths(wanted: list[Indices]) -> list[int]:
+    return [len(rows) for rows in wanted]
+
+
+def _cut_out(block: Block, wanted: list[Indices], destination: int) -> tuple[FloatArray]:
+    return (block[0][wanted[destination]],)
 
 
 def _solve(
     cells: CellBlock,
-    pieces: list[FloatArray],
+    pieces: list[tuple[FloatArray]],
     own: Block | None,
     other_gram: FloatArray,
     settings: Settings,
     judge: bool,
 ) -> Block:
-    other = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+    other = pieces[0][0] if len(pieces) == 1 else np.concatenate([piece[0] for piece in pieces])
     return solve_block(cells, other, None if own is None else own[0], other_gram, settings, judge=judge)
 
 
@@ -110,6 +112,8 @@ class DaskEngine:
         self._token = token
         self._steps = itertools.count()
         self._wanted = {side: self._out_lists(side) for side in SIDES}
+        self.touched = {side: self._touched_counts(side) for side in SIDES}
+        """Rows of each block of factors that each block of the other side touches."""
 
     def n_blocks(self, side: str) -> int:
         """Blocks on one side."""
@@ -144,6 +148,21 @@ class DaskEngine:
         ]
         self.cluster.wait(lists)
         return lists
+
+    def _touched_counts(self, side: str) -> Indices:
+        keys = [self._key("lengths", side, source) for source in range(self.n_blocks(side))]
+        return np.array(self.cluster.collect(self.cluster.map(None, _lengths, self._wanted[side], keys=keys)))
+
+    def bytes_to_send(self, side: str, settings: Settings) -> int:
+        """Bytes of factors that go from worker to worker when one side is solved."""
+        other = "col" if side == "row" else "row"
+        home = self.cluster.home
+        rows = sum(
+            int(count)
+            for (source, destination), count in np.ndenumerate(self.touched[other])
+            if home(source) != home(destination)
+        )
+        return rows * settings.rank * np.dtype(settings.dtype).itemsize
 
     def sums(self, settings: Settings) -> list[CellSums]:
         """Sums over the cells of each block of rows."""
@@ -203,19 +222,7 @@ class DaskEngine:
         other = "col" if side == "row" else "row"
         step = next(self._steps)
         count = self.n_blocks(side)
-        pieces = [
-            self.cluster.map(
-                source,
-                _cut_out,
-                [block] * count,
-                [wanted] * count,
-                list(range(count)),
-                keys=[self._key("piece", side, step, source, destination) for destination in range(count)],
-            )
-            for source, (block, wanted) in enumerate(
-                zip(self.blocks[other], self._wanted[other], strict=True)
-            )
-        ]
+        pieces = [self._pieces(other, source, step) for source in range(self.n_blocks(other))]
         starts = self.blocks.get(side, [None] * count) if settings.method == "cg" else [None] * count
         solved = [
             self.cluster.submit(
@@ -234,6 +241,27 @@ class DaskEngine:
         parts = self._seconds(solved)
         self.blocks[side] = solved
         return parts
+
+    def _pieces(self, side: str, source: int, step: int) -> list[Any]:
+        """What each block of the other side is sent of a block of factors: the rows that it touches."""
+        block = self.blocks[side][source]
+        counts = self.touched[side][source]
+        # Who touches all rows is sent the block as it is.
+        pieces = [block] * len(counts)
+        length = int(self.bounds[side][source + 1] - self.bounds[side][source])
+        some = [int(place) for place in np.flatnonzero(counts < length)]
+        if some:
+            cut = self.cluster.map(
+                source,
+                _cut_out,
+                [block] * len(some),
+                [self._wanted[side][source]] * len(some),
+                some,
+                keys=[self._key("piece", side, step, source, destination) for destination in some],
+            )
+            for destination, piece in zip(some, cut, strict=True):
+                pieces[destination] = piece
+        return pieces
 
     def write_factors(self, checkpoints: Checkpoints, folder: str) -> None:
         """Write all blocks of both factors; later sweeps start from the files, not from what led to them."""
