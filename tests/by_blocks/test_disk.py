@@ -22,6 +22,7 @@ from unseen.distributed import DiskCompleter
 from unseen.exceptions import (
     ConvergenceWarning,
     DataWarning,
+    DivergedError,
     InvalidDataError,
     ModelFileError,
     ParameterError,
@@ -193,6 +194,7 @@ def test_memory_stays_below_all_cells_and_far_below_rows_x_columns(tmp_path: Pat
     assert in_many < 24 * n_cells < in_one  # three columns of eight bytes: all cells at once
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_the_work_folder_is_left_as_it_was_found(tmp_path: Path) -> None:
     model, names = MODELS["mf"]
     fit = disk(model, work_folder=tmp_path).fit(frame(), **names)
@@ -201,6 +203,9 @@ def test_the_work_folder_is_left_as_it_was_found(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
     with pytest.raises(InvalidDataError):
         disk(model, work_folder=tmp_path).fit(frame().assign(stars=np.nan), **names)
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(DivergedError):
+        disk(model, work_folder=tmp_path).fit(frame().assign(stars=1e200), **names)
     assert not list(tmp_path.iterdir())
 
 

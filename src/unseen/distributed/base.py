@@ -87,32 +87,36 @@ class BlockCompleter(BaseEstimator):  # type: ignore[misc]
             raise ParameterError("resume=True needs checkpoint=, the folder to go on from")
         self._release()
         engine, bounds, dtype = self._make_engine(X, recipe, (row, col, value), shape)
-        counted = totals(engine.sums(recipe.first_settings(dtype, self._threads())))
-        if not counted.n_cells:
-            raise InvalidDataError("X has no cell, so there is nothing to learn from")
-        if counted.n_merged:
-            verb = "summed" if recipe.merge(value) == "sum" else "averaged"
-            warnings.warn(
-                f"{counted.n_merged} of {counted.n_cells + counted.n_merged} cells repeat another one; "
-                f"duplicates were {verb}.",
-                DataWarning,
-                stacklevel=2,
+        try:
+            counted = totals(engine.sums(recipe.first_settings(dtype, self._threads())))
+            if not counted.n_cells:
+                raise InvalidDataError("X has no cell, so there is nothing to learn from")
+            if counted.n_merged:
+                verb = "summed" if recipe.merge(value) == "sum" else "averaged"
+                warnings.warn(
+                    f"{counted.n_merged} of {counted.n_cells + counted.n_merged} cells repeat another one; "
+                    f"duplicates were {verb}.",
+                    DataWarning,
+                    stacklevel=2,
+                )
+            settings = recipe.settings(counted, engine.shape, dtype, self._threads())
+            settings, counted = centred(engine, settings, recipe.center)
+            solver = recipe.model.solver_
+            monitor = Monitor(
+                solver.max_iter, solver.tol, verbose=self.verbose, label=type(recipe.model).__name__
             )
-        settings = recipe.settings(counted, engine.shape, dtype, self._threads())
-        settings, counted = centred(engine, settings, recipe.center)
-        solver = recipe.model.solver_
-        monitor = Monitor(
-            solver.max_iter, solver.tol, verbose=self.verbose, label=type(recipe.model).__name__
-        )
-        checkpoints = self._checkpoints(settings, bounds, counted.n_cells, recipe.model)
-        run(
-            engine,
-            settings,
-            recipe.start_size(counted),
-            check_rng(recipe.model.random_state),
-            monitor,
-            checkpoints,
-        )
+            checkpoints = self._checkpoints(settings, bounds, counted.n_cells, recipe.model)
+            run(
+                engine,
+                settings,
+                recipe.start_size(counted),
+                check_rng(recipe.model.random_state),
+                monitor,
+                checkpoints,
+            )
+        except BaseException:
+            engine.close()  # nobody could do it later
+            raise
         self._engine, self._recipe, self._settings = engine, recipe, settings
         self._names = (row, col)
         self.history_, self.n_iter_ = monitor.history, len(monitor.history)

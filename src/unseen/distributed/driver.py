@@ -58,6 +58,10 @@ class Engine(Protocol):
         """Take all blocks of both factors from a folder of a checkpoint."""
         ...
 
+    def close(self) -> None:
+        """Let go of everything."""
+        ...
+
 
 @dataclass(frozen=True)
 class StartSize:

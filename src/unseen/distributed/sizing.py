@@ -169,7 +169,7 @@ def cluster_memory(
     >>> from unseen.distributed import cluster_memory
     >>> need = cluster_memory(10**11, (10**9, 10**7), 32, n_blocks=1024, n_workers=128)
     >>> f"{need.peak / 2**30:.0f} GiB"
-    '47 GiB'
+    '48 GiB'
     """
     cells = UNEVEN * n_cells / n_blocks
     share = n_cells / n_workers
