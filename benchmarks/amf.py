@@ -82,7 +82,11 @@ def methods(bias_reg: tuple[float, float]) -> dict[str, tuple[Builder, list[Sett
         "AMF, biases": (lambda s: AugmentedMF(RANK, max_iter=10, **biases), [{}]),
         "AMF, biases, chosen": (
             lambda s: AugmentedMF(RANK, weight=s["weight"], reg=s["reg"], max_iter=10, **biases),
-            [{"weight": weight, "reg": reg} for weight in (0.01, 0.1, 1.0) for reg in (0.02, 3.0, 10.0, 30.0)],
+            [
+                {"weight": weight, "reg": reg}
+                for weight in (0.01, 0.1, 1.0)
+                for reg in (0.02, 3.0, 10.0, 30.0)
+            ],
         ),
     }
 
