@@ -131,7 +131,7 @@ def build_block(
     touched, local = _touched(cells.cols, n_other)
     shape = (stop - start, max(len(touched), 1))
     kind = index_dtype(shape, len(local))
-    place = ((cells.rows - start).astype(kind), local.astype(kind))
+    place = ((cells.rows - start).astype(kind, copy=False), local.astype(kind, copy=False))
     plain = np.ones(len(local), dtype=dtype) if cells.values is None else cells.values.astype(dtype)
     csr = sparse.csr_array((plain, place), shape=shape)
     csr.sum_duplicates()
