@@ -31,6 +31,7 @@ SMALL_CELLS = {"n_rows": 5_000, "n_cols": 2_000, "mean_degree": 40.0, "n_parts":
 LARGE = {"n_rows": 2_000_000, "n_cols": 500_000, "mean_degree": 100.5, "n_parts": 100}
 SMALL_LARGE = {"n_rows": 40_000, "n_cols": 10_000, "mean_degree": 50.0, "n_parts": 10}
 RANK, SWEEPS, REG, BLOCKS = 32, 5, 1.0, 4
+SPARK_REG = 0.1
 PARTS = ("overhead", "disk", "kill", "spark")
 
 
@@ -55,10 +56,10 @@ def write_cells(folder: Path, *, n_rows: int, n_cols: int, mean_degree: float, n
     return total
 
 
-def model_of(rank: int = RANK, sweeps: int = SWEEPS) -> Any:
+def model_of(rank: int = RANK, sweeps: int = SWEEPS, reg: float = REG) -> Any:
     from unseen import MatrixFactorization
 
-    return MatrixFactorization(rank, reg=REG, max_iter=sweeps, tol=0.0, random_state=0)
+    return MatrixFactorization(rank, reg=reg, max_iter=sweeps, tol=0.0, random_state=0)
 
 
 def sweep_seconds(history: list[dict[str, Any]]) -> float:
@@ -301,12 +302,13 @@ def spark(small: bool, work: Path) -> dict[str, Any]:
     folder = work / "spark"
     folder.mkdir()
     # Spark multiplies its penalty with the cells of each row; this is ours for a row of mean length.
-    reg = REG / size["mean_degree"]
+    # It is small, so that what both minimise is the error on the cells.
+    reg = SPARK_REG / size["mean_degree"]
     request = {
         "cells": str(cells),
         "work": str(folder),
         "rank": RANK,
-        "sweeps": [1, SWEEPS],
+        "sweeps": [1, 1, SWEEPS],  # the first fit also pays for what is compiled and loaded
         "reg": reg,
         "blocks": BLOCKS,
         "cores": 2,
@@ -318,9 +320,9 @@ def spark(small: bool, work: Path) -> dict[str, Any]:
                                for side, n in zip(("row", "col"), shape, strict=True)))  # fmt: skip
     with local_cluster(2) as cluster, Client(cluster) as client:
         ours = {}
-        for sweeps in (1, SWEEPS):
+        for sweeps in (1, 1, SWEEPS):
             start = time.perf_counter()
-            fit = DaskCompleter(model_of(sweeps=sweeps), client=client, n_blocks=BLOCKS)
+            fit = DaskCompleter(model_of(sweeps=sweeps, reg=SPARK_REG), client=client, n_blocks=BLOCKS)
             fit.fit(str(cells), shape=shape)
             ours[str(sweeps)] = time.perf_counter() - start
         local = fit.to_local()
@@ -329,6 +331,7 @@ def spark(small: bool, work: Path) -> dict[str, Any]:
         "shape": shape,
         "rank": RANK,
         "sweeps": SWEEPS,
+        "reg": SPARK_REG,
         "spark_reg": reg,
         "spark_s": theirs,
         "unseen_s": ours,
