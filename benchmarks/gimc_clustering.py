@@ -28,7 +28,7 @@ from unseen.datasets import load_covtype, load_mushroom, load_segment
 from unseen.metrics import pair_error
 
 NAME = "gimc_clustering"
-COUNTS = (1, 2, 5, 10, 20)
+COUNTS = (1, 2, 5, 10)
 DRAWS = (0, 1, 2, 3, 4)
 START, MOVING = 10, 10
 SETTINGS: dict[str, Any] = {
