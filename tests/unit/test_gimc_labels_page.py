@@ -8,7 +8,7 @@ from statistics import mean
 import pytest
 
 pytest.importorskip("benchmarks", reason="benchmarks are not part of this copy")
-from benchmarks import _tables, gimc_tables  # noqa: E402
+from benchmarks import _tables, gimc_tables
 
 
 def test_tables_are_those_of_the_stored_results() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.sparse.linalg import svds
 
 from unseen import Observations
 from unseen.linalg.lowrank_sum import LowRankPlusSparse
@@ -100,3 +101,22 @@ def test_a_cold_start_does_not_overlook_a_few_values_just_above_the_threshold(se
     threshold = 0.5 * (s[1] + s[2])
     found = thresholded_svd(op, threshold, rng=rng, dense=False)
     np.testing.assert_allclose(found.s, s[:2], rtol=1e-6)
+
+
+def test_a_few_values_above_a_wide_bulk_are_found_from_a_random_start() -> None:
+    """One product with a random block shows the bulk alone; it must not be taken for all there is."""
+    rng = np.random.default_rng(0)
+    n, m, cells = 8000, 2000, 80_000
+    keys = np.unique(rng.integers(0, n * m, cells))
+    rows, cols = np.divmod(keys, m)
+    left, right = rng.standard_normal(n), rng.standard_normal(m)
+    values = 1.6 * left[rows] * right[cols] + rng.standard_normal(keys.size)
+    observed = Observations.from_triples(rows, cols, values, shape=(n, m))
+    empty = [np.zeros((size, 0)) for size in observed.shape]
+    bulk = LowRankPlusSparse(observed, observed.values, empty[0], empty[1], 1)
+    largest = svds(observed.csr, k=2, return_singular_vectors=False, random_state=0)
+    for share in (0.9, 0.93, 0.97):
+        threshold = share * largest.max()
+        expected = int(np.sum(largest > threshold))
+        found = thresholded_svd(bulk, threshold, rng=np.random.default_rng(1), tol=1e-4, dense=False)
+        assert found.s.size == expected

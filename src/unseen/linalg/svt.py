@@ -151,6 +151,8 @@ def _subspace_svd(
     guess = np.zeros((m, 0)) if start is None else start
     width = min(max(guess.shape[1] + OVERSAMPLING, 2 * OVERSAMPLING), widest)
     image = operator.dot(_widen(guess[:, :widest], width, rng))
+    # A random block has hardly met the leading directions yet: what it shows says nothing about them.
+    blind = guess.shape[1] == 0
     for _ in range(max_power):
         basis, _ = np.linalg.qr(image)
         # Rayleigh-Ritz on the span of the image: B' basis = v s w'.
@@ -164,7 +166,9 @@ def _subspace_svd(
         open_ = residual > tol * float(s[0])
         if judged > wanted:
             reach = float(s[wanted]) + float(residual[wanted])
-            open_[wanted] = wanted < limit and reach > threshold and residual[wanted] > ROUGH * s[wanted]
+            rough = residual[wanted] > ROUGH * s[wanted]
+            open_[wanted] = wanted < limit and rough and (blind or reach > threshold)
+        blind = False
         # The block must reach below the threshold, or triplets above it may have been missed.
         if wanted >= s.size and wanted < limit and width < widest:
             width = min(max(int(1.5 * width), width + OVERSAMPLING), widest)
