@@ -19,6 +19,10 @@ from unseen.validation import check_count, check_entries, check_positive
 __all__ = ["MMMF"]
 
 
+GAP_CELLS = 1 << 18
+"""Cells times gaps between levels that are looked at together."""
+
+
 class MMMF(ObservedCompleter):
     """Ordinal low-rank scores with thresholds for each row (fast MMMF).
 
@@ -246,15 +250,18 @@ def hinge_sums(
     """Smooth hinge over all gaps: its sum, its derivatives by scores and by the thresholds of each cell."""
     total, by_score = 0.0, np.zeros(scores.size)
     by_threshold = np.empty(thresholds.shape)
-    for t in range(thresholds.shape[1]):
-        sign = np.where(level <= t, 1.0, -1.0)
-        z = sign * (thresholds[:, t] - scores)
+    n_gaps = thresholds.shape[1]
+    step = max(1, GAP_CELLS // max(scores.size, 1))
+    for start in range(0, n_gaps, step):
+        gaps = np.arange(start, min(start + step, n_gaps))
+        sign = np.where(level[:, None] <= gaps, 1.0, -1.0)
+        z = sign * (thresholds[:, gaps] - scores[:, None])
         inside = np.clip(z, 0.0, 1.0)
         # 1/2 - z below zero, (1 - z)^2 / 2 up to one, then nothing.
         total += float(np.sum(0.5 * (1.0 - inside) ** 2 - np.minimum(z, 0.0)))
-        slope = inside - 1.0
-        by_threshold[:, t] = sign * slope
-        by_score -= sign * slope
+        slope = sign * (inside - 1.0)
+        by_threshold[:, gaps] = slope
+        by_score -= slope.sum(axis=1)
     return total, by_score, by_threshold
 
 
