@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 
 import pytest
 
-from unseen.reproduction import EXPERIMENTS, Claim, Experiment, Table, Unit, Verdict
+from unseen import reproduction
+from unseen.reproduction import EXPERIMENTS, Claim, Experiment, Table, Unit, Verdict, make_page
 from unseen.reproduction.experiment import grouped
 
 
@@ -52,6 +54,22 @@ def test_a_run_goes_on_where_it_ended(run, tiny, tmp_path):
     tiny.ran.clear()
     run("reproduce", "tiny", "--out", home, "--fresh")
     assert tiny.ran == ["a", "bb"]
+
+
+def test_a_part_gets_the_rows_of_those_it_needs_and_an_untimed_run_stays_so(tiny, tmp_path):
+    def last(first, second):
+        return [{"key": "sum", "value": first[0]["value"] + second[0]["value"]}]
+
+    parts = [*tiny.units(False), Unit("sum", last, needs=("bb", "a"))]
+    longer = dataclasses.replace(tiny, units=lambda quick: parts)
+    assert reproduction.run(longer, tmp_path).rows[-1] == {"key": "sum", "value": 3}
+    stored = json.loads((tmp_path / "tiny.json").read_text())
+    del stored["units"]["sum"]
+    (tmp_path / "tiny.json").write_text(json.dumps({**stored, "seconds": None}))
+    outcome = reproduction.run(longer, tmp_path)  # the parts before it come from the file
+    assert outcome.rows[-1]["value"] == 3
+    assert outcome.time() == "not recorded"
+    assert "without a clock" in make_page([outcome]).html()
 
 
 def test_quick_and_full_results_are_not_mixed(run, tiny, tmp_path):

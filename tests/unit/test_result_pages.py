@@ -12,17 +12,20 @@ from unseen.reproduction import EXPERIMENTS, Verdict, read
 benchmarks = pytest.importorskip("benchmarks", reason="benchmarks are not part of this copy")
 from benchmarks import pages  # noqa: E402
 
-MARKED = [path for path in pages.pages() if pages.filled(path.read_text(encoding="utf-8"))]
 
-
-@pytest.mark.parametrize("path", MARKED, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", pages.pages(), ids=lambda path: path.name)
 def test_tables_are_those_of_the_stored_results(path: Path) -> None:
     page = path.read_text(encoding="utf-8")
     assert pages.filled(page) == page, "run: python -m benchmarks pages"
-    for mark in re.findall("<!-- table: (.*?/.*?) -->", page):
-        assert mark.partition("/")[0] in EXPERIMENTS
+    for kind, mark in re.findall("<!-- (table|claims|figure): (.*?) -->", page):
+        names = mark.split() if kind == "claims" else [mark.partition("/")[0]]
+        if not {*names} <= {*EXPERIMENTS}:
+            assert "/" not in mark  # tables of speed have other names
+            continue
+        if kind == "figure":
+            assert (pages.RESULTS / f"{mark.replace('/', '-')}.svg").exists()
         # Negative control: a typed digit is noticed.
-        digit = re.search(rf"<!-- table: {re.escape(mark)} -->.*?(\d)", page, flags=re.DOTALL)
+        digit = re.search(rf"<!-- {kind}: {re.escape(mark)} -->.*?(\d)", page, flags=re.DOTALL)
         assert digit is not None
         typed = page[: digit.start(1)] + str((int(digit[1]) + 1) % 10) + page[digit.end(1) :]
         assert pages.filled(typed) != typed

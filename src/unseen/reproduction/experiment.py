@@ -62,10 +62,15 @@ class Table:
 
 @dataclass(frozen=True)
 class Unit:
-    """A part of a run that is done at once; finished parts are not repeated."""
+    """A part of a run that is done at once; finished parts are not repeated.
+
+    ``run`` is called with the rows of each earlier part that ``needs`` names, so that settings which one part
+    has chosen can be used by another.
+    """
 
     key: str
-    run: Callable[[], list[Row]]
+    run: Callable[..., list[Row]]
+    needs: tuple[str, ...] = ()
 
 
 Figure = tuple[Any, str]

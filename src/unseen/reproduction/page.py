@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from unseen.report import Report
 from unseen.reproduction.experiment import Verdict
-from unseen.reproduction.runner import Outcome, surroundings
+from unseen.reproduction.runner import Outcome, surroundings, told
 
 __all__ = ["PAPERS", "make_page"]
 
@@ -23,9 +23,11 @@ PAPERS = {
 def make_page(outcomes: Sequence[Outcome]) -> Report:
     """Verdicts first, then each experiment with tables beside the paper's numbers."""
     quick = any(outcome.quick for outcome in outcomes)
-    seconds = sum(outcome.seconds for outcome in outcomes)
+    known = [outcome.seconds for outcome in outcomes if outcome.seconds is not None]
+    untimed = len(outcomes) - len(known)
     lead = (
-        f"{len(outcomes)} tables and figures of the papers, run again in {_time(seconds)}. "
+        f"{len(outcomes)} tables and figures of the papers, run again in {told(sum(known))}"
+        + (f" ({untimed} of them without a clock, not counted). " if untimed else ". ")
         + ("This was a quick run: smaller sizes and fewer repetitions than the papers'. " if quick else "")
         + "Settings were chosen on validation data; test data were scored once."
     )
@@ -62,8 +64,4 @@ def add_outcome(page: Report, outcome: Outcome) -> None:
     figures = outcome.figures()
     if figures:
         page.figures(figures)
-    page.table(["run time", "quick"], [[_time(outcome.seconds), "yes" if outcome.quick else "no"]])
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+    page.table(["run time", "quick"], [[outcome.time(), "yes" if outcome.quick else "no"]])

@@ -19,7 +19,7 @@ from unseen import __version__, kernels
 from unseen.exceptions import DownloadError
 from unseen.reproduction.experiment import Claim, Experiment, Row, Table, Verdict
 
-__all__ = ["Outcome", "read", "run", "surroundings"]
+__all__ = ["Outcome", "read", "run", "surroundings", "told"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,8 @@ class Outcome:
 
     experiment: Experiment
     rows: list[Row]
-    seconds: float
+    seconds: float | None
+    """None where some part was run without a clock."""
     quick: bool
     missing: str | None = None
     """Why there are no rows."""
@@ -46,6 +47,23 @@ class Outcome:
     def figures(self) -> list[tuple[Any, str]]:
         """Drawn figures."""
         return [] if self.missing else self.experiment.figures(self.rows)
+
+    def time(self) -> str:
+        """How long it took, in words."""
+        return told(self.seconds)
+
+
+def told(seconds: float | None) -> str:
+    """A time in words.
+
+    Examples
+    --------
+    >>> told(12.3), told(300.0), told(None)
+    ('12 s', '5 min', 'not recorded')
+    """
+    if seconds is None:
+        return "not recorded"
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
 def surroundings() -> dict[str, Any]:
@@ -103,10 +121,11 @@ def run(
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # settings that are tried may fail to settle
-                rows = unit.run()
+                rows = unit.run(*(stored["units"][key] for key in unit.needs))
         except DownloadError as error:
             return Outcome(experiment, [], 0.0, quick, f"the data are not here: {error}")
-        stored["seconds"] += time.perf_counter() - start
+        if stored["seconds"] is not None:
+            stored["seconds"] += time.perf_counter() - start
         stored["units"][unit.key] = rows
         stored["surroundings"] = surroundings()
         _replace(path, json.dumps(stored, indent=1) + "\n")
