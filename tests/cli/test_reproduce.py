@@ -122,3 +122,9 @@ def test_verdicts(cases, verdict):
 def test_groups_keep_their_order():
     rows = [{"a": 2}, {"a": 1}, {"a": 2}]
     assert list(grouped(rows, "a")) == [(2,), (1,)]
+
+
+def test_rows_come_in_the_order_of_the_parts(tiny, tmp_path):
+    units = {key: [{"key": key}] for key in ("bb", "gone", "a")}
+    (tmp_path / "tiny.json").write_text(json.dumps({"quick": False, "seconds": None, "units": units}))
+    assert [row["key"] for row in reproduction.read(tiny, tmp_path).rows] == ["a", "bb"]

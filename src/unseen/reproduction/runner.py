@@ -129,8 +129,6 @@ def run(
         stored["units"][unit.key] = rows
         stored["surroundings"] = surroundings()
         _replace(path, json.dumps(stored, indent=1) + "\n")
-    known = {unit.key for unit in units}
-    stored["units"] = {key: rows for key, rows in stored["units"].items() if key in known}
     outcome = _outcome(experiment, stored)
     for name, table in outcome.tables().items():
         _replace(folder / f"{experiment.name}-{_plain(name)}.csv", _csv(table))
@@ -144,7 +142,9 @@ def read(experiment: Experiment, folder: Path) -> Outcome:
 
 
 def _outcome(experiment: Experiment, stored: dict[str, Any]) -> Outcome:
-    rows = [row for part in stored["units"].values() for row in part]
+    # In the order of the parts, whichever ran first; parts that are no longer known are left out.
+    parts = (stored["units"].get(unit.key, []) for unit in experiment.units(stored["quick"]))
+    rows = [row for part in parts for row in part]
     return Outcome(experiment, rows, stored["seconds"], stored["quick"])
 
 
