@@ -75,12 +75,18 @@ class Quadratic(Loss):
     def value(self, scores: FloatArray, values: FloatArray) -> float:
         weight, target = self.stored(values)
         total = 0.0
-        # In parts: float64 copies of all cells would be twice the size of the data.
+        # In parts: float64 copies of all cells would be twice the size of the data. One buffer for all
+        # parts: a new one for each would be fetched from the system and given back every time.
+        buffer = np.empty(min(CELLS_AT_A_TIME, scores.size))
         for start in range(0, scores.size, CELLS_AT_A_TIME):
             part = slice(start, start + CELLS_AT_A_TIME)
             w, t = (value if np.ndim(value) == 0 else np.asarray(value)[part] for value in (weight, target))
-            residual = scores[part].astype(np.float64) - t
-            total += float(np.sum(w * residual * residual))
+            squares = buffer[: scores[part].size]
+            np.subtract(scores[part], t, out=squares, dtype=np.float64)
+            np.square(squares, out=squares)
+            total += float(
+                np.sum(squares if np.ndim(w) == 0 and w == 1.0 else np.multiply(squares, w, out=squares))
+            )
         return 0.5 * total
 
     def grad(self, scores: FloatArray, values: FloatArray) -> FloatArray:
@@ -92,6 +98,8 @@ class Quadratic(Loss):
         """``(c, d)`` such that stored cells add ``c/2 s^2 - d s`` to the background on all cells."""
         weight, target = self.stored(values)
         blank_weight, blank_target = self.blank()
+        if blank_weight == 0.0 and np.ndim(weight) == 0 and weight == 1.0:
+            return weight, target  # as they are, without a copy
         return weight - blank_weight, weight * target - blank_weight * blank_target
 
 

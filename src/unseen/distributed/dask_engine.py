@@ -156,12 +156,15 @@ class DaskEngine:
     def bytes_to_send(self, side: str, settings: Settings) -> int:
         """Bytes of factors that go from worker to worker when one side is solved."""
         other = "col" if side == "row" else "row"
-        home = self.cluster.home
-        rows = sum(
-            int(count)
-            for (source, destination), count in np.ndenumerate(self.touched[other])
-            if home(source) != home(destination)
-        )
+        lengths = np.diff(self.bounds[other])
+        rows, whole = 0, set()
+        for (source, destination), count in np.ndenumerate(self.touched[other]):
+            here, there = self.cluster.home(source), self.cluster.home(destination)
+            if here == there or (source, there) in whole:
+                continue
+            if count == lengths[source]:  # the block as it is, which a worker is sent once
+                whole.add((source, there))
+            rows += int(count)
         return rows * settings.rank * np.dtype(settings.dtype).itemsize
 
     def sums(self, settings: Settings) -> list[CellSums]:

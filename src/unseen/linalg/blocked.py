@@ -86,8 +86,12 @@ def inner(left: FloatArray, right: FloatArray) -> float:
     if left.dtype == np.float64 and right.dtype == np.float64:
         return float(np.vdot(left, right))
     flat_left, flat_right = left.reshape(-1), right.reshape(-1)
-    step = 1 << 15  # copies that stay in cache
-    return sum(
-        float(np.dot(flat_left[i : i + step].astype(np.float64), flat_right[i : i + step].astype(np.float64)))
-        for i in range(0, flat_left.size, step)
-    )
+    step = 1 << 15  # copies that stay in cache, in buffers that are not fetched anew for each part
+    copies = np.empty((2, min(step, flat_left.size)))
+    total = 0.0
+    for start in range(0, flat_left.size, step):
+        parts = [flat[start : start + step] for flat in (flat_left, flat_right)]
+        first, second = copies[:, : parts[0].size]
+        first[:], second[:] = parts
+        total += float(np.dot(first, second))
+    return total
