@@ -1,6 +1,17 @@
 """Every table and figure of the papers that can be run again, by name."""
 
-from unseen.reproduction import pu_alpha, pu_clustering, pu_links, pu_links_subset, pu_recovery
+from unseen.reproduction import (
+    gimc_classes,
+    gimc_clustering,
+    gimc_labels,
+    gimc_solvers,
+    gimc_toy,
+    pu_alpha,
+    pu_clustering,
+    pu_links,
+    pu_links_subset,
+    pu_recovery,
+)
 from unseen.reproduction.experiment import Claim, Experiment, Table, Unit, Verdict
 from unseen.reproduction.page import PAPERS, make_page
 from unseen.reproduction.runner import Outcome, read, run
@@ -19,7 +30,18 @@ __all__ = [
     "run",
 ]
 
-_MODULES = (pu_recovery, pu_alpha, pu_links, pu_links_subset, pu_clustering)
+_MODULES = (
+    gimc_toy,
+    gimc_classes,
+    gimc_labels,
+    gimc_solvers,
+    gimc_clustering,
+    pu_recovery,
+    pu_alpha,
+    pu_links,
+    pu_links_subset,
+    pu_clustering,
+)
 
 EXPERIMENTS: dict[str, Experiment] = {module.EXPERIMENT.name: module.EXPERIMENT for module in _MODULES}
 """What can be run again."""
