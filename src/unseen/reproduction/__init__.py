@@ -1,6 +1,9 @@
 """Every table and figure of the papers that can be run again, by name."""
 
 from unseen.reproduction import (
+    exmlds_hidden,
+    exmlds_joint,
+    exmlds_labels,
     gimc_classes,
     gimc_clustering,
     gimc_labels,
@@ -36,6 +39,9 @@ _MODULES = (
     gimc_labels,
     gimc_solvers,
     gimc_clustering,
+    exmlds_labels,
+    exmlds_hidden,
+    exmlds_joint,
     pu_recovery,
     pu_alpha,
     pu_links,

@@ -36,7 +36,7 @@ class Claim:
         """Holds if all cases do, partly if some do."""
         found = list(cases)
         if not found:
-            return cls(text, Verdict.UNTESTED, why)
+            return cls(text, Verdict.UNTESTED, f"no case was run; {why}")
         verdict = Verdict.HOLDS if all(found) else Verdict.PARTLY if any(found) else Verdict.FAILS
         return cls(text, verdict, f"{why} ({sum(found)} of {len(found)} cases)")
 

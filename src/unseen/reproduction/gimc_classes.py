@@ -84,8 +84,10 @@ def comparisons(rows: list[Row]) -> list[tuple[str, int, str, list[Row], list[Ro
         for m in sorted({row["m"] for row in here if row["m"] is not None}):
             for kind, (fixed, learned) in KINDS.items():
                 ours = matching(here, m=m, method=learned, solver="lbfgs")
-                split = [matching(ours, whiten=flag) for flag in (True, False)]
-                found.append((name, m, kind, matching(here, m=m, method=fixed), *split))
+                learned_rows, plain = (matching(ours, whiten=flag) for flag in (True, False))
+                if learned_rows:
+                    fixed_rows = matching(here, m=m, method=fixed)
+                    found.append((name, m, kind, fixed_rows, learned_rows, plain))
     return found
 
 

@@ -26,7 +26,7 @@ REGS: dict[str, dict[str, tuple[float, ...]]] = {
 ALTERNATIONS = {"start_sweeps": 10, "max_iter": 40, "tol": 0.0}
 SHARES = {"waves": (0.1, 0.3), "figure 1": (0.05, 0.1, 0.2, 0.3)}
 SEEDS = {"waves": (0, 1, 2), "figure 1": (0,)}
-WIDE = "IMC, rank 50"
+WIDE = "IMC, full rank"
 COLOURS = {"MC": "0.5", "IMC": "C0", "IMC-RFF": "C1", "GIMC, armijo": "C4", "GIMC": "C3", WIDE: "C2"}
 
 
@@ -71,16 +71,16 @@ def measure(model: Any, data: Synthetic, regs: tuple[float, ...]) -> Row:
     }
 
 
-def one(toy: str, share: float, seed: int) -> list[Row]:
-    """All methods on one draw."""
+def one(toy: str, share: float, seed: int, n: int) -> list[Row]:
+    """All methods on one draw of n rows and columns; features and ranks of figure 1 go with n."""
     if toy == "waves":
-        data = make_fourier(density=share, random_state=seed)
+        data = make_fourier(n, n, density=share, random_state=seed)
         chosen = models(5, 20, 0.2)
     else:
-        data = make_gimc_toy(fraction=share, random_state=seed)
-        chosen = models(20, 50, 0.003)
+        data = make_gimc_toy(n, n, n // 4, fraction=share, random_state=seed)
+        chosen = models(n // 10, n // 4, 0.003)
         del chosen["GIMC, armijo"]
-        chosen[WIDE] = models(50, 50, 0.003)["IMC"]
+        chosen[WIDE] = models(n // 4, n // 4, 0.003)["IMC"]
     rows = []
     for method, model in chosen.items():
         regs = REGS[toy].get(method.split(",")[0], REGS[toy]["other"])
@@ -91,7 +91,7 @@ def one(toy: str, share: float, seed: int) -> list[Row]:
 
 def units(quick: bool) -> list[Unit]:
     return [
-        Unit(f"{toy} seen={share} seed={seed}", partial(one, toy, share, seed))
+        Unit(f"{toy} seen={share} seed={seed}", partial(one, toy, share, seed, 100 if quick else 200))
         for toy, shares in SHARES.items()
         for share in (shares[1::2] if quick else shares)
         for seed in (SEEDS[toy][:1] if quick else SEEDS[toy])
