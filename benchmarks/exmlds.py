@@ -62,7 +62,16 @@ REGS = (1.0, 3.0, 10.0)
 POWERS = (4.0, 8.0, 16.0)
 
 
-def contenders(ks: tuple[int, ...], n_neighbors: tuple[int | None, ...]) -> dict[str, Contender]:
+SMALL_SAMPLING = ({"n_negatives": 1, "max_iter": 35}, {"n_negatives": 5, "max_iter": 35})
+LARGE_SAMPLING = ({"n_negatives": 2, "max_iter": 5},)
+"""Negatives and passes of ExMLDS2; a pass grows with rows and neighbours, so large sets need fewer."""
+
+
+def contenders(
+    ks: tuple[int, ...],
+    n_neighbors: tuple[int | None, ...],
+    sampling: tuple[Setting, ...] = SMALL_SAMPLING,
+) -> dict[str, Contender]:
     votes, weighted = grid(k=ks), grid(k=ks, neighbor_power=POWERS)
     pairs = n_neighbors[-1]
 
@@ -76,11 +85,18 @@ def contenders(ks: tuple[int, ...], n_neighbors: tuple[int | None, ...]) -> dict
             {"ExMLDS1": votes, "ExMLDS1, weighted votes": weighted},
         ),
         "ExMLDS2": Contender(
-            exmlds(method="sgns", n_neighbors=pairs), grid(reg=REGS[:2]), {"ExMLDS2": votes}
+            exmlds(method="sgns", n_neighbors=pairs),
+            tuple({**draws, **reg} for draws in sampling for reg in grid(reg=REGS[:2])),
+            {"ExMLDS2": votes, "ExMLDS2, weighted votes": weighted},
+        ),
+        "joint": Contender(
+            exmlds(method="joint_sgns"),
+            grid(reg=REGS),
+            {"joint": votes, "joint, weighted votes": weighted},
         ),
         "SLEEC": Contender(
             lambda: SLEEC(n_neighbors=pairs, random_state=0, n_jobs=N_JOBS),
-            ({"reg": 1.0},),
+            grid(reg=REGS),
             {
                 "SLEEC": grid(k=ks, metric=("l2",)),
                 "SLEEC, cosine and weighted votes": grid(k=ks, metric=("cosine",), neighbor_power=POWERS),
@@ -100,7 +116,7 @@ def contenders(ks: tuple[int, ...], n_neighbors: tuple[int | None, ...]) -> dict
 
 SETS: dict[str, tuple[Callable[[], MultiLabelData], list[str | None], dict[str, Contender]]] = {
     "Bibtex": (load_bibtex, [f"repository{i}" for i in range(10)], contenders((15, 25), (None, 250))),
-    "Delicious": (load_delicious, [None], contenders((40, 70), (500,))),
+    "Delicious": (load_delicious, [None], contenders((40, 70), (500,), LARGE_SAMPLING)),
     "Corel5k": (load_corel5k, [None], contenders((25, 60), (None, 250))),
     "rcv1 subset": (load_rcv1_subset, [None], contenders((10, 25), (None, 250))),
     "mediamill subset": (load_mediamill_subset, [None], contenders((10, 25), (None, 250))),

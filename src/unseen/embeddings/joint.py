@@ -9,6 +9,7 @@ import numpy as np
 
 from unseen import kernels
 from unseen.embeddings.graph import MAX_COST, neighbor_counts
+from unseen.embeddings.sampling import Urn
 from unseen.exceptions import DivergedError, ParameterError
 from unseen.typing import CSR, FloatArray, IndexArray
 
@@ -23,7 +24,9 @@ def joint_regression(
     rng: np.random.Generator,
     n_neighbors: int = 10,
     pool: int | None = 250,
+    positives: Literal["counts", "once"] = "once",
     n_negatives: int = 10,
+    negative: Literal["context", "uniform"] = "uniform",
     kernel: Literal["cosine", "dot"] = "dot",
     gamma: float = 1.0,
     negative_weight: float = 1.0,
@@ -49,8 +52,8 @@ def joint_regression(
     over shared labels of 1 / (labels of j); rows with fewer repeat theirs. With ``pool``, they are drawn at
     every visit from the ``pool`` nearest rows by cosine instead, so that ties do not decide who is a
     neighbour for good. The defaults were chosen on validation rows; the paper has no pool and no ridge, the
-    cosine and 50 dimensions. Negatives are drawn uniformly at every visit. Rows without neighbours or without
-    features are not visited.
+    cosine and 50 dimensions. Negatives are drawn at every visit. Rows without neighbours or without features
+    are not visited.
 
     Parameters
     ----------
@@ -64,6 +67,11 @@ def joint_regression(
         For each visit of a row.
     pool : int, optional
         Nearest rows that neighbours are drawn from.
+    positives : {"counts", "once"}
+        Whether neighbours are drawn in proportion to the labels that are shared, or all alike; "counts"
+        needs a pool, to which those that have the row in theirs are added.
+    negative : {"context", "uniform"}
+        Negatives in proportion to the sum of a row's shared labels, or all alike.
     kernel : {"cosine", "dot"}
     gamma, negative_weight : float
     rate : float
@@ -107,6 +115,8 @@ def joint_regression(
     """
     dtype = np.float32 if X.dtype == np.float32 else np.float64
     shape = (X.shape[1], n_components)
+    if positives == "counts" and pool is None:
+        raise ParameterError('positives="counts" draws from a pool; got pool=None')
     if init is not None and init.shape != shape:
         raise ParameterError(f"init must have shape {shape}, got {init.shape}")
     if init is None:
@@ -122,20 +132,25 @@ def joint_regression(
         max_cost=max_cost,
         n_threads=n_threads,
     )
+    if positives == "counts":
+        near = near.maximum(near.T.tocsr())
     visited = np.flatnonzero((np.diff(near.indptr) > 0) & (np.diff(X.indptr) > 0))
-    positives = _cyclic(near, visited, n_neighbors)
-    usable = np.flatnonzero(np.diff(X.indptr))
+    table = _cyclic(near, visited, n_neighbors)
+    heard = np.asarray(near.sum(axis=0), dtype=np.float64) if negative == "context" else np.ones(X.shape[0])
+    heard[np.diff(X.indptr) == 0] = 0.0  # nothing is learned from rows without features
+    noise = Urn(heard) if visited.size else None
     # Steps of a feature in a pass: its rows are visited, and are others' neighbours and negatives.
     seen = np.bincount(X.indices, minlength=X.shape[1]) * (1.0 + n_neighbors + n_negatives)
     pull = ridge / np.maximum(seen, 1.0)
     for number in range(max_iter if visited.size else 0):
         order = rng.permutation(visited.size)
         if pool is not None:
-            positives = _drawn(near, visited, n_neighbors, rng)
-        negatives = usable[rng.integers(0, usable.size, (visited.size, n_negatives))]
+            table = _drawn(near, visited, n_neighbors, rng, by_counts=positives == "counts")
+        assert noise is not None
+        negatives = noise.draw((visited.size, n_negatives), rng)
         kernels.joint_sweep(
-            X.indptr, X.indices, X.data, V, squares, visited[order].astype(np.int32), positives[order],
-            negatives.astype(np.int32), gamma=gamma, negative_weight=negative_weight, rate=rate, reg=pull,
+            X.indptr, X.indices, X.data, V, squares, visited[order].astype(np.int32), table[order],
+            negatives, gamma=gamma, negative_weight=negative_weight, rate=rate, reg=pull,
             cosine=kernel == "cosine", n_threads=n_threads if hogwild else 1,
         )  # fmt: skip
         if not np.isfinite(V).all():
@@ -147,10 +162,18 @@ def joint_regression(
     return V
 
 
-def _drawn(near: CSR, rows: IndexArray, width: int, rng: np.random.Generator) -> IndexArray:
+def _drawn(
+    near: CSR, rows: IndexArray, width: int, rng: np.random.Generator, *, by_counts: bool
+) -> IndexArray:
     """Neighbours of each row as a table, drawn from all of them."""
-    count = np.diff(near.indptr)[rows]
-    places = near.indptr[rows][:, None] + (rng.random((rows.size, width)) * count[:, None]).astype(np.int64)
+    first, last = near.indptr[rows][:, None], near.indptr[rows + 1][:, None]
+    share = rng.random((rows.size, width))
+    if by_counts:
+        sums = np.concatenate([[0.0], np.cumsum(near.data, dtype=np.float64)])
+        places = np.searchsorted(sums, sums[first] + share * (sums[last] - sums[first]), side="right") - 1
+        places = np.clip(places, first, last - 1)  # against rounding
+    else:
+        places = first + (share * (last - first)).astype(np.int64)
     table: IndexArray = near.indices[places].astype(np.int32)
     return table
 

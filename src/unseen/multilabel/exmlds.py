@@ -18,6 +18,8 @@ from unseen.validation import check_choice, check_count, check_positive
 
 __all__ = ["ExMLDS"]
 
+FROM_SPPMI: dict[str, Any] = {"rate": 0.005, "positives": "counts", "negative": "context"}
+"""Settings of joint learning from a good start, which long steps would spoil."""
 DEFAULT_MU = {"counts": (1.0, 1.0, 10.0), "blocks": (10.0, 1.0, 10.0)}
 
 
@@ -34,7 +36,8 @@ class ExMLDS(NeighbourClassifier):
         score(x) = 1/k sum of the labels y_i of the k nearest V'x_i of V'x                             (1)
 
     ``method="sgns"`` learns Z by sampling pairs with negative samples (3) instead, and
-    ``method="joint_sgns"`` learns V itself that way (10). With `label_correlations` instances and labels
+    ``method="joint_sgns"`` learns V itself that way (10), from the V of "sppmi" on unless `start` says
+    otherwise. With `label_correlations` instances and labels
     are embedded together (Algorithm 3) and the score is ``s1/||s1|| + s2/||s2||``, votes and inner
     products with the embeddings of labels, a zero vector counting as zero (Algorithm 4).
 
@@ -92,6 +95,9 @@ class ExMLDS(NeighbourClassifier):
         default.
     max_iter : int, optional
         Passes over the pairs, for the sampling methods; 35 for sgns and 10 for joint_sgns by default.
+    start : {"sppmi", "random"}, default="sppmi"
+        Where joint_sgns starts: at the map of method "sppmi" with short steps, or at random numbers with
+        long ones, which overfits where there are few rows for each feature.
     random_state : int, Generator, RandomState or None
         Source of random numbers.
     n_jobs : int, optional
@@ -143,6 +149,7 @@ class ExMLDS(NeighbourClassifier):
         normalize: bool = True,
         n_negatives: int | None = None,
         max_iter: int | None = None,
+        start: Literal["sppmi", "random"] = "sppmi",
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -168,6 +175,7 @@ class ExMLDS(NeighbourClassifier):
         self.normalize = normalize
         self.n_negatives = n_negatives
         self.max_iter = max_iter
+        self.start = start
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -179,6 +187,7 @@ class ExMLDS(NeighbourClassifier):
         for name in ("n_neighbors", "n_negatives", "max_iter"):
             if getattr(self, name) not in (None, "auto"):
                 check_count(name, getattr(self, name))
+        check_choice("start", self.start, ("sppmi", "random"))
         check_choice("counts", self.counts, ("graph", "full"))
         check_positive("shift", self.shift)
         check_choice("weighting", self.weighting, ("counts", "blocks"))
@@ -228,7 +237,10 @@ class ExMLDS(NeighbourClassifier):
 
     def _embed(self, Y: CSR, rng: np.random.Generator, n_threads: int) -> LabelEmbedding:
         n_components = min(self.n_components, Y.shape[0])
-        n_neighbors = 250 if isinstance(self.n_neighbors, str) else self.n_neighbors
+        own = self.n_neighbors
+        if self.method == "joint_sgns" or isinstance(own, str):
+            own = 250  # what joint_sgns starts from has the usual number
+        n_neighbors = own
         if self.method == "sgns":
             assert n_neighbors is not None
             found = sgns(
@@ -237,6 +249,7 @@ class ExMLDS(NeighbourClassifier):
                 n_neighbors=n_neighbors,
                 n_negatives=self.n_negatives or 5,
                 n_epochs=self.max_iter or 35,
+                shared=True,
                 rng=rng,
                 n_threads=n_threads,
             )
@@ -262,6 +275,14 @@ class ExMLDS(NeighbourClassifier):
         if not known.size:
             return Learned(LinearMap(np.arange(X.shape[1]), np.zeros((X.shape[1], 1), dtype=X.dtype)))
         max_iter = self.max_iter or 10
+        settings: dict[str, Any] = {}
+        if self.start == "sppmi":
+            found = super()._learn_map(X, Y, rng, n_threads).map
+            whole = np.zeros((X.shape[1], self.n_components), dtype=X.dtype)
+            whole[found.features] = (
+                found.weights.toarray() if sparse.issparse(found.weights) else found.weights
+            )
+            settings = {**FROM_SPPMI, "init": whole}
         weights = joint_regression(
             sparse.csr_array(X)[known],
             Y[known],
@@ -271,6 +292,7 @@ class ExMLDS(NeighbourClassifier):
             max_iter=max_iter,
             rng=rng,
             n_threads=n_threads,
+            **settings,
         )
         linear = LinearMap(np.arange(X.shape[1]), weights.astype(X.dtype, copy=False))
         return Learned(linear, None, max_iter)
