@@ -75,7 +75,7 @@ def contenders(ks: tuple[int, ...], pairs: int, *, whole: bool = True) -> dict[s
         ),
         "SLEEC": Contender(
             lambda: SLEEC(n_neighbors=pairs, random_state=0, n_jobs=1),
-            ({"reg": 1.0},),
+            grid(reg=REGS),
             {
                 "SLEEC": grid(k=ks, metric=("l2",)),
                 "SLEEC, cosine and weighted votes": grid(k=ks, metric=("cosine",), neighbor_power=POWERS),
