@@ -12,6 +12,9 @@ from typing import Any
 from unseen import kernels
 
 STORED = Path(__file__).parent / "stored"
+RESULTS = Path(__file__).parent / "results"
+"""Not under version control: runs of smaller sizes, and the page of ``python -m benchmarks bench``."""
+SIZES = ("small", "medium", "large")
 
 
 def environment() -> dict[str, Any]:
@@ -26,12 +29,17 @@ def environment() -> dict[str, Any]:
     }
 
 
-def store(name: str, results: dict[str, Any]) -> Path:
+def store(name: str, results: dict[str, Any], folder: Path = STORED) -> Path:
     """Write results as ``stored/NAME.json``."""
-    STORED.mkdir(exist_ok=True)
-    path = STORED / f"{name}.json"
+    folder.mkdir(exist_ok=True, parents=True)
+    path = folder / f"{name}.json"
     path.write_text(json.dumps({"environment": environment(), **results}, indent=1) + "\n")
     return path
+
+
+def keep(name: str, results: dict[str, Any], size: str) -> Path:
+    """Store a full run for the documentation, and a smaller one only for the page of benchmarks."""
+    return store(name, results, STORED if size == "large" else RESULTS / size)
 
 
 def peak_memory_gib() -> float:

@@ -67,7 +67,17 @@ if TYPE_CHECKING:
     )
     from unseen.io import load
     from unseen.losses import Background, Biased, Logistic, Shifted, Squared
-    from unseen.maps import Fourier, Given, Identity, Nystrom, Standardized, Tanh, Whitened, WithOnes
+    from unseen.maps import (
+        Constant,
+        Fourier,
+        Given,
+        Identity,
+        Nystrom,
+        Standardized,
+        Tanh,
+        Whitened,
+        WithOnes,
+    )
     from unseen.multilabel import LEML, SLEEC, ExMLDS, GIMCClassifier, LinearOvA, RidgeOvA
     from unseen.regularisers import L1, Box, NonNegative, Nuclear, Ridge
     from unseen.terms import Term
@@ -103,6 +113,7 @@ _HOME = {
     "Logistic": "losses",
     "Shifted": "losses",
     "Squared": "losses",
+    "Constant": "maps",
     "Fourier": "maps",
     "Given": "maps",
     "Identity": "maps",
@@ -156,6 +167,7 @@ __all__ = [
     "Biased",
     "Box",
     "Completion",
+    "Constant",
     "DirtyIMC",
     "ExMLDS",
     "Fourier",

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from sklearn.base import BaseEstimator
 
-from unseen.cores import Core, LowRank
-from unseen.maps import FeatureMap, Identity
+from unseen.cores import Core, Full, LowRank
+from unseen.maps import Constant, FeatureMap, Identity
 from unseen.regularisers import Regulariser, Ridge
 
 __all__ = ["BoundTerm", "Term"]
@@ -71,3 +71,16 @@ class BoundTerm(NamedTuple):
     def free(self) -> bool:
         """Whether neither side has features."""
         return not (self.row_map.inductive or self.col_map.inductive)
+
+    @property
+    def bias_side(self) -> str | None:
+        """``"row"`` for a bias of each row with a ridge, ``"col"`` for one of each column, None for others.
+
+        A bias of the rows is a full core between :class:`Identity` and :class:`Constant`: one number for
+        each row, the same in every column.
+        """
+        numbers = self.reg.separable()
+        if not isinstance(self.core, Full) or numbers is None or not numbers.smooth:
+            return None
+        kinds = (type(self.row_map), type(self.col_map))
+        return {(Identity, Constant): "row", (Constant, Identity): "col"}.get(kinds)

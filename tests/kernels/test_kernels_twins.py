@@ -106,6 +106,7 @@ def test_mixed_widths_and_dtypes_are_unified():
         ({"gram": np.eye(7, dtype=np.float32)}, r"gram must have shape \(8, 8\)"),
         ({"offset": np.zeros((2, 8), dtype=np.float32)}, "offset must have shape"),
         ({"ridge": np.zeros(3, dtype=np.float32)}, "ridge must have 23 values"),
+        ({"shift": np.zeros(3, dtype=np.float32)}, "shift must have 31 values"),
         ({"method": "qr"}, "method must be"),
         ({"curvature": np.ones(2, dtype=np.float32)}, "curvature must be a scalar or have"),
         ({"indptr": np.zeros(24, dtype=np.int32)}, "indptr must start at 0"),

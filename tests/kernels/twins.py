@@ -80,16 +80,18 @@ def both_gram(case: Case, n_threads: int) -> tuple[Arrays, Arrays]:
 
 
 def _both_als(
-    method: str, gram_weight: float, n_offsets: int, case: Case, n_threads: int
+    method: str, gram_weight: float, n_offsets: int, case: Case, n_threads: int, *, shifted: bool = False
 ) -> tuple[Arrays, Arrays]:
     n_rows, rank = case.left.shape
     gram = (gram_weight * reference.gram(case.right, 1) + np.eye(rank)).astype(case.dtype)
     offset = case.rng.normal(size=(n_offsets or n_rows, rank)).astype(case.dtype)
     ridge = case.rng.uniform(0.5, 3.0, n_rows).astype(case.dtype)
+    shift = case.rng.normal(size=len(case.right)).astype(case.dtype) if shifted else None
     found, expected = case.left.copy(), case.left.copy()
     given = (case.indptr, case.indices, case.data, 2 * case.data, case.right, gram)
-    kernels.als_solve(*given, offset, found, ridge=ridge, method=method, n_threads=n_threads)  # type: ignore[arg-type]
-    reference.als_solve(*given, offset, expected, ridge, method, 3, 1)
+    options: dict[str, Any] = {"ridge": ridge, "shift": shift, "method": method, "n_threads": n_threads}
+    kernels.als_solve(*given, offset, found, **options)
+    reference.als_solve(*given, offset, expected, ridge, shift, method, 3, 1)
     return [found], [expected]
 
 
@@ -99,6 +101,14 @@ def both_cholesky(case: Case, n_threads: int) -> tuple[Arrays, Arrays]:
 
 def both_cholesky_diagonal(case: Case, n_threads: int) -> tuple[Arrays, Arrays]:
     return _both_als("cholesky", 0.0, 0, case, n_threads)
+
+
+def both_cholesky_shifted(case: Case, n_threads: int) -> tuple[Arrays, Arrays]:
+    return _both_als("cholesky", 0.0, 0, case, n_threads, shifted=True)
+
+
+def both_cg_shifted(case: Case, n_threads: int) -> tuple[Arrays, Arrays]:
+    return _both_als("cg", 0.1, 0, case, n_threads, shifted=True)
 
 
 def both_cg(case: Case, n_threads: int) -> tuple[Arrays, Arrays]:

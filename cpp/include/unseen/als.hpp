@@ -175,6 +175,7 @@ bool als_solve(const AlsProblem<T, I>& problem, int n_threads) {
                           frame.table,
                           diagonal,
                           nullptr,
+                          problem.shift,
                           rank,
                           width};
       if (problem.offset) row.offset = one_offset ? shared_offset.data() : offsets + (i - first) * width;

@@ -19,11 +19,15 @@ struct RowSystem {
   const T* table;     // factors of the other side, `width` apart
   const T* diagonal;  // d, of length width
   const T* offset;    // of length width, may be null
+  const T* shift;     // known part of the scores of each column, may be null
   Size rank, width;
 
   UNSEEN_INLINE const T* factor(Size t) const { return table + Size(indices[t]) * width; }
   UNSEEN_INLINE T c(Size t) const { return curvature.data[t * curvature.step]; }
-  UNSEEN_INLINE T l(Size t) const { return linear.data[t * linear.step]; }
+  UNSEEN_INLINE T l(Size t) const {
+    const T pull = linear.data[t * linear.step];
+    return shift ? pull - c(t) * shift[indices[t]] : pull;
+  }
 };
 
 template <class T>

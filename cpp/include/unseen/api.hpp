@@ -35,6 +35,7 @@ struct AlsProblem {
   const T* offset;   // may be null
   Size offset_step;  // 0 when all rows share one offset, else the rank
   const T* ridge;    // may be null
+  const T* shift;    // scores that are known beforehand, one a column; may be null
   T* out;
   Size rank;
   Method method;

@@ -90,7 +90,12 @@ Reg = Annotated[
     typer.Option("--reg", metavar="NUMBER", help="Weight of the penalty; some methods take 0.1max too."),
 ]
 Center = Annotated[
-    str | None, typer.Option("--center", metavar="NAME", help="Subtract first: none, mean or biases.")
+    str | None,
+    typer.Option(
+        "--center",
+        metavar="NAME",
+        help="Subtract first: none, mean or biases; joint learns biases with the factors.",
+    ),
 ]
 MaxIter = Annotated[int | None, typer.Option("--max-iter", help="Limit of sweeps.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of everything random.")]

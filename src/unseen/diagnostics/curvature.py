@@ -3,12 +3,13 @@
 With the factors of the other side fixed, the objective is quadratic in p_i with the matrix
 A_i = ridge I + w0 Q'Q + sum_j c_ij q_j q_j', j over the known cells of row i; B_j likewise. Solutions
 within a noise of variance s^2 of the optimum move the prediction p_i . q_j by a standard deviation of
-s sqrt(q_j' A_i^-1 q_j + p_i' B_j^-1 p_i). Biases add s^2 / (n_i + reg) for each side.
+s sqrt(q_j' A_i^-1 q_j + p_i' B_j^-1 p_i). Biases that were subtracted first add s^2 / (n_i + reg) for each
+side; those learned with the factors are one more coordinate of p_i, and of q_j.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ from unseen.linalg.blocked import gram
 from unseen.losses import Quadratic, Squared
 from unseen.maps import Identity
 from unseen.offsets import Offsets
+from unseen.terms import BoundTerm
 from unseen.typing import BoolArray, FloatArray, IndexArray
 
 __all__ = ["Curvature", "curvature_of", "why_no_curvature"]
@@ -53,6 +55,9 @@ class Curvature:
         Mean and biases that were subtracted.
     unit : float
         Weight of a known value, so that the noise is that of values; 1 where weights differ.
+    sides : list of {"row", "col"} or None
+        For each term, the side that alone moves it; None where both do. A bias of the rows stands
+        in a coordinate that is one for every column.
     """
 
     cells: Observations
@@ -64,6 +69,13 @@ class Curvature:
     background: float
     offsets: Offsets
     unit: float = 1.0
+    sides: Sequence[str | None] = ()
+
+    def _moved_by(self, side: str) -> BoolArray:
+        """Coordinates that the rows (or columns) have a say in."""
+        if not self.sides:
+            return np.ones(self.left.shape[1], dtype=bool)
+        return np.repeat([own in (side, None) for own in self.sides], self.widths)
 
     def leverage(self, rows: IndexArray, cols: IndexArray) -> FloatArray:
         """Variance of predictions for noise of variance one.
@@ -82,10 +94,20 @@ class Curvature:
         total = self.bias_leverage(rows, cols)
         if self.left.shape[1]:
             by_column = self.weight if np.ndim(self.weight) == 0 else np.asarray(self.weight)[csc.order]
-            by_row = self._side(cells.indptr, cells.indices, self.weight, self.right, rows, cols)
-            total += self.unit * (
-                by_row + self._side(csc.indptr, csc.indices, by_column, self.left, cols, rows)
+            by_rows, by_cols = self._moved_by("row"), self._moved_by("col")
+            of_rows = self._side(
+                cells.indptr,
+                cells.indices,
+                self.weight,
+                self.right[:, by_rows],
+                self.ridge[by_rows],
+                rows,
+                cols,
             )
+            of_cols = self._side(
+                csc.indptr, csc.indices, by_column, self.left[:, by_cols], self.ridge[by_cols], cols, rows
+            )
+            total += self.unit * (of_rows + of_cols)
         return total
 
     def bias_leverage(self, rows: IndexArray, cols: IndexArray) -> FloatArray:
@@ -130,12 +152,14 @@ class Curvature:
         """
         total = np.zeros(len(rows))
         start = 0
-        for width in self.widths:
+        for width, side in zip(self.widths, self.sides or [None] * len(self.widths), strict=True):
             part = slice(start, start + width)
+            start += width
+            if side is not None:
+                continue  # a bias is the same whichever way the factors are turned
             sizes = (np.einsum("ij,ij->i", side[:, part], side[:, part]) for side in (self.left, self.right))
             row_size, col_size = sizes
             total += row_size[rows] * col_size[cols] / max(width, 1)
-            start += width
         return total
 
     def _side(
@@ -144,11 +168,12 @@ class Curvature:
         indices: IndexArray,
         weight: FloatArray | float,
         other: FloatArray,
+        ridge: FloatArray,
         near: IndexArray,
         far: IndexArray,
     ) -> FloatArray:
         """``q' A^-1 q`` with A of the entities ``near`` and q the factors of ``far``."""
-        fixed = np.diag(self.ridge) + self.background * gram(other)
+        fixed = np.diag(ridge) + self.background * gram(other)
         order = np.argsort(near, kind="stable")
         entities, starts = np.unique(near[order], return_index=True)
         ends = np.append(starts[1:], len(near))
@@ -249,6 +274,8 @@ def why_no_curvature(model: Any) -> str | None:
         return f"the loss of {name} is not quadratic"
     for index, term in enumerate(terms):
         row_map, col_map, _, reg = term.parts()
+        if BoundTerm(index, *term.parts()).bias_side is not None:
+            continue
         if not (isinstance(row_map, Identity) and isinstance(col_map, Identity)):
             return f"{name} has terms with features"
         if f"{index}.core" in model.state_ or not reg.factored().smooth:
@@ -292,4 +319,5 @@ def curvature_of(model: Any, cells: Observations) -> Curvature:
         float(background),
         model.offsets_,
         unit,
+        [BoundTerm(index, *term.parts()).bias_side for index, term in enumerate(terms)],
     )

@@ -59,9 +59,9 @@ class Recipe:
             raise ParameterError("warm_start must be False for a fit by blocks; resume=True goes on instead")
         if getattr(model, "init", "random") != "random":
             raise ParameterError(f"init must be 'random' for a fit by blocks, got {model.init!r}")
-        self.center = check_choice("center", model.center, ("none", "mean", "biases"))
-        if self.center == "biases":
-            raise ParameterError("center must be 'none' or 'mean' for a fit by blocks, got 'biases'")
+        self.center = check_choice("center", model.center, model.centers)
+        if self.center in ("biases", "joint"):
+            raise ParameterError(f"center must be 'none' or 'mean' for a fit by blocks, got {self.center!r}")
         self.rank = check_count("rank", getattr(model, "rank", None))
         self.augmented = isinstance(model, AugmentedMF)
         if self.positive:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -44,6 +44,9 @@ class Composition(NamedTuple):
 
 class ComposedCompleter(FactoredCompleter):
     """Completers that minimise one objective of terms, loss and regularisers."""
+
+    centers: ClassVar[tuple[str, ...]] = ("none", "mean", "biases")
+    """What ``center`` may be. Under "joint" the biases are terms, and only the mean is subtracted."""
 
     # Defaults for subclasses that do not offer the option.
     max_iter: int = 50
@@ -115,10 +118,10 @@ class ComposedCompleter(FactoredCompleter):
 
     def _fit_validated(self, cells: Observations, features: dict[str, Features | None]) -> None:
         rng = check_rng(self.random_state)
-        center = check_choice("center", self.center, ("none", "mean", "biases"))
+        center = check_choice("center", self.center, self.centers)
         bias_reg = check_pair("bias_reg", self.bias_reg)
         training, held_out = self._hold_out(cells, rng)
-        offsets = fit_offsets(training, center, bias_reg)
+        offsets = fit_offsets(training, "mean" if center == "joint" else center, bias_reg)
         residual = _subtract(training, offsets)
         composition = self._compose(features["row"] is not None, features["col"] is not None)
         terms = [clone(term) for term in composition.terms]

@@ -11,6 +11,7 @@ from unseen.exceptions import NotInductiveError
 from unseen.linalg.blocked import matmul
 from unseen.linalg.designs import Design
 from unseen.losses import Loss, Quadratic
+from unseen.maps import Identity
 from unseen.offsets import Offsets, row_biases
 from unseen.problem import core_pair
 from unseen.solvers.als import solve_side
@@ -83,7 +84,8 @@ class FactoredCompleter(Completer):
         for index, term in enumerate(self.terms_):
             row_map = term.parts()[0]
             if f"{index}.core" in self.state_ and not (
-                row_map.inductive and (row_features is not None or not row_map.needs_features)
+                self._core_by_rows(index)
+                or (row_map.inductive and (row_features is not None or not row_map.needs_features))
             ):
                 raise NotInductiveError(
                     "a Full core speaks about new rows through their features alone: pass "
@@ -120,9 +122,10 @@ class FactoredCompleter(Completer):
             if weight:
                 offset = -weight * matmul(known, right.T @ other)
         rules = [term.parts()[3].factored() for term in self.terms_]
-        rule = rules[int(np.argmax([bool(part.any()) for part in self._per_term(free)]))]
+        own = [(rule, int(part.sum())) for rule, part in zip(rules, self._per_term(free), strict=True)]
+        used = [rule for rule, width in own if width]
         out = np.zeros((cells.shape[0], other.shape[1]), dtype=other.dtype)
-        if rule.smooth:
+        if all(rule.smooth for rule in used):
             solve_side(
                 cells.indptr,
                 cells.indices,
@@ -130,14 +133,18 @@ class FactoredCompleter(Completer):
                 linear,
                 other,
                 out,
-                ridge=rule.ridge,
+                ridge=np.repeat([rule.ridge for rule, _ in own], [width for _, width in own]),
                 blank=(weight, target),
                 extra_offset=offset,
                 n_threads=self._n_threads(),
             )
-        else:
+        elif all(rule == used[0] for rule in used):
             out = solve_bounded_rows(
-                cells, curvature, linear, other, rule, blank=(weight, target), extra_offset=offset
+                cells, curvature, linear, other, used[0], blank=(weight, target), extra_offset=offset
+            )
+        else:
+            raise NotInductiveError(
+                "fold_in cannot solve for rows under several penalties of which one is not smooth"
             )
         known[:, free] = out
         return known
@@ -145,7 +152,7 @@ class FactoredCompleter(Completer):
     def _free_coordinates(self) -> BoolArray:
         """Coordinates that a new row's cells decide: those without features, else all factors.
 
-        The coordinates of a full core are decided by features alone.
+        The coordinates of a full core are decided by features alone, unless it has a row for each row.
         """
         without, factored = (
             np.repeat(flags, self.widths_)
@@ -155,6 +162,12 @@ class FactoredCompleter(Completer):
             )
         )
         return without if without.any() else factored
+
+    def _core_by_rows(self, index: int) -> bool:
+        """Whether a full core has a row of its own for each row, as the biases of rows do."""
+        row_map, _, _, reg = self.terms_[index].parts()
+        core = self.state_[f"{index}.core"]
+        return isinstance(row_map, Identity) and core.shape[0] > core.shape[1] and reg.separable() is not None
 
     def _per_term(self, flags: BoolArray) -> list[BoolArray]:
         return np.split(flags, np.cumsum(self.widths_)[:-1])

@@ -9,11 +9,11 @@ from unseen.estimators.composed import ComposedCompleter, Composition
 from unseen.estimators.paths import PathMixin
 from unseen.exceptions import ParameterError
 from unseen.losses import Squared
-from unseen.maps import Identity
+from unseen.maps import Constant, Identity
 from unseen.regularisers import Nuclear, Ridge
 from unseen.solvers import ALS, CCD, LowRankProx, Solver
 from unseen.terms import Term
-from unseen.validation import check_choice, check_count, check_positive
+from unseen.validation import check_choice, check_count, check_pair, check_positive
 
 __all__ = ["MatrixFactorization", "SoftImpute"]
 
@@ -23,8 +23,15 @@ class MatrixFactorization(ComposedCompleter):
 
     min over W, H   1/2 sum_observed (w_i . h_j - x_ij)^2 + reg/2 (||W||_F^2 + ||H||_F^2)
 
-    where x is the target less the offsets that ``center`` names. Every stored cell is
-    observed, stored zeros included; absent or NaN cells are missing. Rows and columns
+    where x is the target less the offsets that ``center`` names. With ``center="joint"`` the biases are
+    learned together with the factors:
+
+    min over W, H, b, c   1/2 sum_observed (mu + b_i + c_j + w_i . h_j - x_ij)^2
+                          + reg/2 (||W||_F^2 + ||H||_F^2) + bias_reg/2 (||b||^2 + ||c||^2)
+
+    with mu the mean of the observed cells.
+
+    Every stored cell is observed, stored zeros included; absent or NaN cells are missing. Rows and columns
     without a cell are predicted by the offsets.
 
     Parameters
@@ -35,10 +42,12 @@ class MatrixFactorization(ComposedCompleter):
         Weight of the penalty on both factors; zero is allowed.
     solver : {"als", "ccd"}, default="als"
         Alternating least squares or coordinate descent.
-    center : {"none", "mean", "biases"}, default="none"
-        Subtract nothing, the mean, or a :class:`BiasModel` first.
-    bias_reg : float, default=5.0
-        Ridge of the biases.
+    center : {"none", "mean", "biases", "joint"}, default="none"
+        Subtract nothing, the mean, or a :class:`BiasModel` first. "joint" subtracts the mean and
+        learns the biases with the factors; it needs ``solver="als"``. It is faster than "biases", and
+        most often more accurate.
+    bias_reg : float or (float, float), default=5.0
+        Ridge of the biases, or one for rows and one for columns.
     max_iter : int, default=50
         Limit of sweeps.
     tol : float, default=1e-5
@@ -78,6 +87,8 @@ class MatrixFactorization(ComposedCompleter):
     12.0
     """
 
+    centers = ("none", "mean", "biases", "joint")
+
     def __init__(
         self,
         rank: int = 10,
@@ -85,7 +96,7 @@ class MatrixFactorization(ComposedCompleter):
         reg: float = 1.0,
         solver: str = "als",
         center: str = "none",
-        bias_reg: float = 5.0,
+        bias_reg: float | tuple[float, float] = 5.0,
         max_iter: int = 50,
         tol: float = 1e-5,
         validation_fraction: float | None = None,
@@ -117,7 +128,14 @@ class MatrixFactorization(ComposedCompleter):
         reg = Ridge(check_positive("reg", self.reg, strict=False))
         term = Term(Identity(), Identity(), LowRank(check_count("rank", self.rank)), reg)
         solvers: dict[str, Solver] = {"als": ALS(), "ccd": CCD()}
-        return Composition([term], Squared(), solvers[check_choice("solver", self.solver, tuple(solvers))])
+        solver = check_choice("solver", self.solver, tuple(solvers))
+        terms = [term]
+        if self.center == "joint":
+            if solver != "als":
+                raise ParameterError(f"center='joint' needs solver='als', got solver={solver!r}")
+            row, col = (Ridge(reg) for reg in check_pair("bias_reg", self.bias_reg))
+            terms += [Term(Identity(), Constant(), Full(), row), Term(Constant(), Identity(), Full(), col)]
+        return Composition(terms, Squared(), solvers[solver])
 
 
 class SoftImpute(PathMixin):

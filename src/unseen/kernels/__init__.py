@@ -205,6 +205,7 @@ def als_solve(
     out: FloatArray,
     *,
     ridge: FloatArray | None = None,
+    shift: FloatArray | None = None,
     method: Literal["cholesky", "cg"] = "cholesky",
     cg_steps: int = 3,
     n_threads: int = 1,
@@ -212,8 +213,9 @@ def als_solve(
     """Solve the normal equations of every row against fixed factors of the other side.
 
     Row i solves ``(gram + ridge[i] I + sum_j curvature_ij q_j q_j') out[i] = offset_i + sum_j linear_ij q_j``
-    with ``q_j = other[j]`` and j over the stored cells of row i. A row whose matrix is not positive
-    definite gets the least-squares solution of least norm.
+    with ``q_j = other[j]`` and j over the stored cells of row i; with a ``shift``, ``linear_ij`` stands for
+    ``linear_ij - curvature_ij shift[j]``, so that out is fitted to what ``shift`` leaves.
+    A row whose matrix is not positive definite gets the least-squares solution of least norm.
 
     Parameters
     ----------
@@ -227,6 +229,8 @@ def als_solve(
     out : array of shape (n, k)
         Written in place; the start of ``"cg"``. Its dtype is that of the computation.
     ridge : None or array of shape (n,)
+    shift : None or array of shape (m,)
+        Part of the scores that is known beforehand, one value a column.
     method : {"cholesky", "cg"}
         ``"cg"`` takes at most ``cg_steps`` conjugate-gradient steps from the incoming ``out``, with
         ``gram + ridge[i] I`` as preconditioner, and stops early when nothing is left to improve.
@@ -264,13 +268,29 @@ def als_solve(
         ridge = args.dense("ridge", ridge, dtype, ndim=1)
         if len(ridge) != len(out):
             raise ParameterError(f"ridge must have {len(out)} values, one a row; got {len(ridge)}")
+    if shift is not None:
+        shift = args.dense("shift", shift, dtype, ndim=1)
+        if len(shift) != len(other):
+            raise ParameterError(f"shift must have {len(other)} values, one a row of other; got {len(shift)}")
     if method not in ("cholesky", "cg"):
         raise ParameterError(f"method must be 'cholesky' or 'cg', got {method!r}")
     curvature = args.on_cells("curvature", curvature, len(indices), dtype)
     linear = args.on_cells("linear", linear, len(indices), dtype)
     n_threads = args.threads(n_threads, rank * (len(indices) + out.size))
     _kernels.als_solve(
-        indptr, indices, curvature, linear, other, gram, offset, out, ridge, method, cg_steps, n_threads
+        indptr,
+        indices,
+        curvature,
+        linear,
+        other,
+        gram,
+        offset,
+        out,
+        ridge,
+        shift,
+        method,
+        cg_steps,
+        n_threads,
     )
     return out
 

@@ -23,6 +23,7 @@ def als_solve(
     offset: FloatArray | None,
     out: FloatArray,
     ridge: FloatArray | None,
+    shift: FloatArray | None,
     method: str,
     cg_steps: int,
     n_threads: int,

@@ -66,6 +66,7 @@ def als_solve(
     offset: FloatArray | None,
     out: FloatArray,
     ridge: FloatArray | None,
+    shift: FloatArray | None,
     method: str,
     cg_steps: int,
     n_threads: int,
@@ -80,7 +81,10 @@ def als_solve(
         factors = other[indices[cells]].astype(np.float64)
         base = gram.astype(np.float64) + (0.0 if ridge is None else ridge[i]) * np.eye(rank)
         matrix = base + factors.T @ (curvature[cells, None] * factors)
-        rhs = factors.T @ linear[cells].astype(np.float64)
+        pull = linear[cells].astype(np.float64)
+        if shift is not None:
+            pull = pull - curvature[cells] * shift[indices[cells]]
+        rhs = factors.T @ pull
         if offset is not None:
             rhs += offset[i if len(offset) > 1 else 0]
         if method == "cg":
