@@ -24,6 +24,9 @@ __all__ = ["SETS", "Contender", "LabelSet", "Setting", "rows_of"]
 Setting = dict[str, Any]
 REGS = (1.0, 3.0, 10.0)
 POWERS = (4.0, 8.0, 16.0)
+SMALL_SAMPLING = ({"n_negatives": 1, "max_iter": 35}, {"n_negatives": 5, "max_iter": 35})
+LARGE_SAMPLING = ({"n_negatives": 2, "max_iter": 5},)
+"""Negatives and passes of ExMLDS2; a pass grows with rows and neighbours, so large sets need fewer."""
 
 
 @dataclass(frozen=True)
@@ -53,13 +56,14 @@ def grid(**lists: Iterable[Any]) -> tuple[Setting, ...]:
     return tuple(dict(zip(lists, values, strict=True)) for values in product(*lists.values()))
 
 
-def contenders(ks: tuple[int, ...], pairs: int, *, whole: bool = True) -> dict[str, Contender]:
+def contenders(ks: tuple[int, ...], pairs: int, *, large: bool = False) -> dict[str, Contender]:
     """Methods with settings of the order that the papers use for such data.
 
-    `pairs` is the number of neighbours in label space; `whole` lets ExMLDS1 choose all pairs instead.
+    `pairs` is the number of neighbours in label space; on small sets ExMLDS1 may choose all pairs instead.
     """
     votes, weighted = grid(k=ks), grid(k=ks, neighbor_power=POWERS)
-    n_neighbors = (None, pairs) if whole else (pairs,)
+    n_neighbors = (pairs,) if large else (None, pairs)
+    sampling = LARGE_SAMPLING if large else SMALL_SAMPLING
 
     def exmlds(**settings: Any) -> Callable[[], Any]:
         return lambda: ExMLDS(random_state=0, n_jobs=1, **settings)
@@ -71,7 +75,12 @@ def contenders(ks: tuple[int, ...], pairs: int, *, whole: bool = True) -> dict[s
             {"ExMLDS1": votes, "ExMLDS1, weighted votes": weighted},
         ),
         "ExMLDS2": Contender(
-            exmlds(method="sgns", n_neighbors=pairs), grid(reg=REGS[:2]), {"ExMLDS2": votes}
+            exmlds(method="sgns", n_neighbors=pairs),
+            tuple({**draws, **reg} for draws in sampling for reg in grid(reg=REGS[:2])),
+            {"ExMLDS2": votes, "ExMLDS2, weighted votes": weighted},
+        ),
+        "joint": Contender(
+            exmlds(method="joint_sgns"), grid(reg=REGS), {"joint": votes, "joint, weighted votes": weighted}
         ),
         "SLEEC": Contender(
             lambda: SLEEC(n_neighbors=pairs, random_state=0, n_jobs=1),
@@ -93,7 +102,7 @@ def contenders(ks: tuple[int, ...], pairs: int, *, whole: bool = True) -> dict[s
 
 SETS = {
     "Bibtex": LabelSet(load_bibtex, tuple(f"repository{i}" for i in range(10)), contenders((15, 25), 250)),
-    "Delicious": LabelSet(load_delicious, (None,), contenders((40, 70), 500, whole=False)),
+    "Delicious": LabelSet(load_delicious, (None,), contenders((40, 70), 500, large=True)),
     "Corel5k": LabelSet(load_corel5k, (None,), contenders((25, 60), 250)),
     "rcv1 subset": LabelSet(load_rcv1_subset, (None,), contenders((10, 25), 250)),
     "mediamill subset": LabelSet(load_mediamill_subset, (None,), contenders((10, 25), 250)),

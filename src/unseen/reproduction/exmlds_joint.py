@@ -42,6 +42,8 @@ START = {
 POOLED = START | {"pool": 250, "n_components": 100, "init_scale": 0.1, "gamma": 5.0}
 DOT = POOLED | {"kernel": "dot", "gamma": 1.0}
 WARM = {"max_iter": 10, "rate": 0.02, "init": "sppmi"}
+SHORT = WARM | {"n_components": 100, "rate": 0.005, "positives": "counts", "negative": "context"}
+"""The defaults of ExMLDS(method="joint_sgns")."""
 SKIP_GRAM = {"method": "sgns", "n_negatives": 5, "rate": 0.1, "n_epochs": 20}
 PAPER_START = "paper: cosine, gamma 1, 50 dimensions"
 TRIALS: dict[str, dict[str, Any]] = {
@@ -57,9 +59,11 @@ TRIALS: dict[str, dict[str, Any]] = {
     "inner product, drawn, 100 dimensions, ridge 1, 50 passes": DOT | {"ridge": 1.0, "max_iter": 50},
     "inner product, drawn, ridge 1, from ExMLDS1": DOT | WARM | {"ridge": 1.0},
     "cosine, gamma 5, drawn, from ExMLDS1": POOLED | WARM,
+    "pairs by counts, short steps, from ExMLDS1": SHORT,
     "skip-gram, 5 negatives, rate 0.025": SKIP_GRAM | {"rate": 0.025},
     "skip-gram, 5 negatives, rate 0.1": SKIP_GRAM,
     "skip-gram, 15 negatives, rate 0.1": SKIP_GRAM | {"n_negatives": 15, "n_epochs": 10},
+    "skip-gram, 1 negative, one table": SKIP_GRAM | {"n_negatives": 1, "n_epochs": 35, "shared": True},
 }
 # Table 5 of the paper, P@1, P@3, P@5.
 PAPER = {

@@ -124,7 +124,7 @@ def units(quick: bool) -> list[Unit]:
     parts = [Unit(f"{name} sizes", partial(sizes, name)) for name in names]
     for name in names:
         for method in SETS[name].methods:
-            if quick and method in ("ExMLDS2", "LinearOvA"):
+            if quick and method in ("ExMLDS2", "joint", "LinearOvA"):
                 continue
             choice = f"{name} {method} choice"
             parts.append(Unit(choice, partial(choose, name, method)))
