@@ -42,8 +42,9 @@ def run_unseen(reg, sweeps):
     model = MatrixFactorization(
         rank,
         reg=reg,
-        center=variant,
+        center="joint",
         bias_reg=reg,
+        init=variant.removesuffix(" start"),
         max_iter=sweeps,
         tol=0.0,
         random_state=0,

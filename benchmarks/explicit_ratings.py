@@ -21,7 +21,7 @@ from unseen.datasets import load_ml100k
 
 CHILD = Path(__file__).parent / "_explicit_child.py"
 N_THREADS = 2
-SYSTEMS = [("unseen", "joint"), ("cmfrec", "cg"), ("cmfrec", "cholesky")]
+SYSTEMS = [("unseen", "svd start"), ("unseen", "random start"), ("cmfrec", "cg"), ("cmfrec", "cholesky")]
 SLACK = 1.001
 """An error within a thousandth counts as equal."""
 RANK, CHOOSE_SWEEPS = 10, 10

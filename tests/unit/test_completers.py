@@ -67,6 +67,7 @@ FREE = {
     "mf": MatrixFactorization(3, reg=0.5, random_state=0),
     "mf-mean": MatrixFactorization(3, reg=0.5, center="mean", random_state=0),
     "mf-joint": MatrixFactorization(3, reg=0.5, center="joint", random_state=0),
+    "mf-svd": MatrixFactorization(3, reg=0.5, center="joint", init="svd", random_state=0),
     "mf-biases": MatrixFactorization(3, reg=0.5, center="biases", random_state=0),
     "ccd": MatrixFactorization(3, reg=0.5, solver="ccd", center="biases", random_state=0),
     "soft": SoftImpute(2.0, center="mean", random_state=0),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -229,6 +230,53 @@ def test_validation_cells_see_the_biases() -> None:
     assert min(errors) < 0.6 * np.nanstd(X)
 
 
+def test_start_from_singular_vectors() -> None:
+    """Two sweeps from there beat three from random factors, by far, with and without biases."""
+    rng = np.random.default_rng(3)
+    full = rng.standard_normal((300, 4)) @ rng.standard_normal((4, 200)) + rng.standard_normal((300, 1))
+    X = np.where(rng.random(full.shape) < 0.15, full + 0.5 * rng.standard_normal(full.shape), np.nan)
+    for center in ("none", "joint"):
+        common: dict[str, Any] = {"center": center, "tol": 0.0, "random_state": 0}
+        ours = MatrixFactorization(4, init="svd", max_iter=2, **common).fit(X).history_[-1]["objective"]
+        random = MatrixFactorization(4, max_iter=3, **common).fit(X).history_[-1]["objective"]
+        best = MatrixFactorization(4, max_iter=100, **common).fit(X).history_[-1]["objective"]
+        assert ours - best < 0.4 * (random - best)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.full((6, 5), 2.0),
+        np.where(np.eye(7, 4) > 0, 1.0, np.nan),
+        np.outer([1.0, 2.0, 3.0], [1.0, np.nan, 4.0]),
+    ],
+)
+@pytest.mark.parametrize("center", ["none", "mean", "joint"])
+def test_start_where_little_is_known(X: np.ndarray, center: str) -> None:
+    """Constant, nearly empty, and of lower rank than the model."""
+    model = MatrixFactorization(6, init="svd", center=center, random_state=0).fit(X)
+    assert np.isfinite(model.row_factors_).all()
+    assert np.isfinite(model.transform(X)).all()
+
+
+def test_start_takes_memory_for_cells_alone() -> None:
+    """A hundred columns' width of rows x columns would show at once."""
+    rng = np.random.default_rng(0)
+    n, m, count = 30_000, 20_000, 100_000
+    cells = Observations.from_triples(
+        rng.integers(0, n, count),
+        rng.integers(0, m, count),
+        rng.standard_normal(count).astype(np.float32),
+        (n, m),
+    )
+    model = MatrixFactorization(8, init="svd", center="joint", max_iter=1, random_state=0, n_jobs=1)
+    tracemalloc.start()
+    model.fit(cells)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 60e6 < n * m  # a matrix of bytes would be 600 MB
+
+
 def test_what_is_refused() -> None:
     X = ratings()
     with pytest.raises(ParameterError, match="center='joint' needs solver='als', got solver='ccd'"):
@@ -237,6 +285,8 @@ def test_what_is_refused() -> None:
         MatrixFactorization(2, center="both").fit(X)
     with pytest.raises(ParameterError, match="center"):
         unseen.SoftImpute(center="joint").fit(X)
+    with pytest.raises(ParameterError, match="init must be"):
+        MatrixFactorization(2, init="ones").fit(X)
     with pytest.raises(ParameterError, match="bias_reg"):
         MatrixFactorization(2, center="joint", bias_reg=-1.0).fit(X)
     with pytest.raises(UnsupportedComposition, match="cannot solve"):

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+import numpy as np
+
 from unseen.cores import Full, LowRank
 from unseen.estimators.composed import ComposedCompleter, Composition
 from unseen.estimators.paths import PathMixin
+from unseen.estimators.scaled_start import scaled_svd_start
 from unseen.exceptions import ParameterError
 from unseen.losses import Squared
 from unseen.maps import Constant, Identity
+from unseen.problem import Problem
 from unseen.regularisers import Nuclear, Ridge
 from unseen.solvers import ALS, CCD, LowRankProx, Solver
+from unseen.state import State
 from unseen.terms import Term
 from unseen.validation import check_choice, check_count, check_pair, check_positive
 
@@ -48,6 +53,10 @@ class MatrixFactorization(ComposedCompleter):
         most often more accurate.
     bias_reg : float or (float, float), default=5.0
         Ridge of the biases, or one for rows and one for columns.
+    init : {"random", "svd"}, default="random"
+        Start from small random factors, or from singular vectors of the observed cells, with rows and
+        columns weighted by their number of cells. "svd" costs about as much as a sweep or two and
+        most often saves more than that.
     max_iter : int, default=50
         Limit of sweeps.
     tol : float, default=1e-5
@@ -97,6 +106,7 @@ class MatrixFactorization(ComposedCompleter):
         solver: str = "als",
         center: str = "none",
         bias_reg: float | tuple[float, float] = 5.0,
+        init: str = "random",
         max_iter: int = 50,
         tol: float = 1e-5,
         validation_fraction: float | None = None,
@@ -111,6 +121,7 @@ class MatrixFactorization(ComposedCompleter):
         self.solver = solver
         self.center = center
         self.bias_reg = bias_reg
+        self.init = init
         self.max_iter = max_iter
         self.tol = tol
         self.validation_fraction = validation_fraction
@@ -136,6 +147,13 @@ class MatrixFactorization(ComposedCompleter):
             row, col = (Ridge(reg) for reg in check_pair("bias_reg", self.bias_reg))
             terms += [Term(Identity(), Constant(), Full(), row), Term(Constant(), Identity(), Full(), col)]
         return Composition(terms, Squared(), solvers[solver])
+
+    def _start(self, problem: Problem, solver: Solver, rng: np.random.Generator) -> State:
+        state = super()._start(problem, solver, rng)
+        svd = check_choice("init", self.init, ("random", "svd")) == "svd"
+        if not svd or (self.warm_start and hasattr(self, "row_factors_")):
+            return state
+        return scaled_svd_start(problem, state, rng)
 
 
 class SoftImpute(PathMixin):
