@@ -1,7 +1,4 @@
-"""MovieLens-100K by the protocol of the mixed linear model.
-
-Known ratings are removed at random (20 to 50 %, seeds 0..3), or are those of a published fold. The
-removed cells of a run are read once, after everything about the model is settled:
+"""Mixed linear model on MovieLens-100K: how settings are chosen without a look at removed cells.
 
 1.  Settings come from runs of their own (seed 100, 20 and 50 % removed). Of the cells that *remain*
     there, 10 % are held out, the same ones for all methods. Every choice is made by the RMSE on
@@ -13,29 +10,33 @@ removed cells of a run are read once, after everything about the model is settle
     at 50 %, as multiples of their own spectral norm, and are fitted to all their remaining cells.
 
 All runs share 100,000 ratings: a cell held out in step 1 may be a removed one of another run.
-
-    python -m benchmarks.mixed_movielens --part settings      # then rates, folds, sweeps; resumes
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import time
-import warnings
-from collections.abc import Iterator, Sequence
-from functools import cached_property
-from typing import Any
+from collections.abc import Sequence
+from functools import cache, cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
 
-from benchmarks._store import STORED, store
 from unseen import IMC, BiasModel, DirtyIMC, Maxide, MixedLinear, Observations
 from unseen.datasets import load_ml100k
-from unseen.exceptions import ConvergenceWarning
+from unseen.typing import Array
 
-PAPER = {0.2: 0.276, 0.3: 0.279, 0.4: 0.284, 0.5: 0.292}
+__all__ = [
+    "SETTING_SEED",
+    "Ratings",
+    "Run",
+    "Setting",
+    "errors",
+    "measure",
+    "methods",
+    "quick_methods",
+    "ratings",
+    "split",
+]
+
 CENTERS = ("none", "mean", "biases")
 WALKS: dict[str, Sequence[float]] = {
     "soft": (2.8, 2.0, 1.4, 1.0, 0.7, 0.5, 0.35, 0.25),
@@ -46,7 +47,36 @@ WALKS: dict[str, Sequence[float]] = {
     "bias": (24.0, 12.0, 6.0, 3.0, 1.0),
 }
 SETTING_SEED, PATIENCE = 100, 4
+SMALL = (200, 400)
+"""Users and movies of a quick run: the first users, the movies that most have rated."""
 Setting = dict[str, Any]
+
+
+class Ratings(NamedTuple):
+    """Cells with features of both sides and the published fold of each cell."""
+
+    observations: Observations
+    row_features: Array
+    col_features: Array
+    fold: Array
+
+
+@cache
+def ratings(quick: bool) -> Ratings:
+    """MovieLens-100K, or a corner of it."""
+    data = load_ml100k()
+    cells, fold = data.observations, data.cells["fold"]
+    users, movies = np.asarray(data.row_features), np.asarray(data.col_features)
+    if not quick:
+        return Ratings(cells, users, movies, fold)
+    often = np.sort(np.argsort(-np.diff(cells.csc.indptr), kind="stable")[: SMALL[1]])
+    place = np.full(cells.shape[1], -1)
+    place[often] = np.arange(often.size)
+    kept = (cells.rows < SMALL[0]) & (place[cells.indices] >= 0)
+    small = Observations.from_triples(
+        cells.rows[kept], place[cells.indices[kept]], cells.values[kept], shape=SMALL
+    )
+    return Ratings(small, users[: SMALL[0]], movies[often], fold[kept])
 
 
 def methods() -> dict[str, Setting]:
@@ -64,12 +94,21 @@ def methods() -> dict[str, Setting]:
     return out
 
 
+def quick_methods() -> list[str]:
+    """Those of a quick run: with a constant column, and not after the mean alone."""
+    return [
+        name
+        for name, fixed in methods().items()
+        if fixed.get("intercept", True) and fixed.get("center") != "mean"
+    ]
+
+
 class Run:
     """Cells to learn from, with features, and the scales that penalties are given in."""
 
-    def __init__(self, train: Observations, data: Any) -> None:
+    def __init__(self, train: Observations, data: Ratings) -> None:
         self.train = train
-        self.features = {"row_features": data.row_features, "col_features": data.col_features}
+        self.features: dict[str, Any] = {"row_features": data.row_features, "col_features": data.col_features}
 
     @cached_property
     def scales(self) -> tuple[float, float]:
@@ -78,10 +117,11 @@ class Run:
         return float(probe.reg_g_), float(probe.reg_e_)
 
     def model(self, setting: Setting) -> Any:
+        """The method at a setting."""
         family, value, sweeps = setting["family"], setting["value"], setting.get("sweeps")
         if family == "bias":
             return BiasModel(value)
-        common = {"center": setting["center"], "n_jobs": 1, "random_state": 0}
+        common: dict[str, Any] = {"center": setting["center"], "n_jobs": 1, "random_state": 0}
         common |= {} if sweeps is None else {"max_iter": sweeps, "tol": 0.0}
         if family in ("soft", "hard"):
             reg_g, norm = self.scales
@@ -90,16 +130,14 @@ class Run:
             return MixedLinear(reg_g, reg_e, constraint=family, **common)
         common["intercept"] = setting["intercept"]
         if family == "dirty":
-            norm = self.scales[1]
-            return DirtyIMC(1.0, value * norm, **{"max_iter": 40, "tol": 1e-4, **common})
+            return DirtyIMC(1.0, value * self.scales[1], **{"max_iter": 40, "tol": 1e-4, **common})
         if family == "maxide":
             return Maxide(value, **{"max_iter": 100, "tol": 1e-6, **common})
         return IMC(setting["rank"], reg=value, **{"max_iter": 30, "tol": 1e-5, **common})
 
     def fit(self, model: Any) -> Any:
+        """Fit to the cells, with the features where the model takes them."""
         return model.fit(self.train, **({} if isinstance(model, BiasModel) else self.features))
-
-    # -- choosing --------------------------------------------------------------------
 
     def settle(self, setting: Setting) -> Setting:
         """Complete a setting by what does best on held-out cells."""
@@ -120,15 +158,13 @@ class Run:
             best = min(path, key=_error)
             if path[-1] is not best and path[-2:][0] is not best:
                 break
-        return {**best, "tried": {entry["value"]: entry["validation"] for entry in path}}
+        return {**best, "tried": {str(entry["value"]): entry["validation"] for entry in path}}
 
     def _try(self, setting: Setting) -> Setting:
         if setting["family"] == "bias":
             fitting, held_out = split(self.train, 0.1, SETTING_SEED)
-            return {
-                **setting,
-                "validation": measure(BiasModel(setting["value"]).fit(fitting), held_out)["rmse"],
-            }
+            found = measure(BiasModel(setting["value"]).fit(fitting), held_out)
+            return {**setting, "validation": found["rmse"]}
         model = self.model(setting).set_params(
             validation_fraction=0.1, patience=PATIENCE, random_state=SETTING_SEED
         )
@@ -141,17 +177,18 @@ def _error(setting: Setting) -> float:
 
 
 def split(cells: Observations, share: float, seed: int) -> tuple[Observations, Observations]:
-    """Random cells, without replacement."""
+    """Random cells, without replacement: those that remain, those that are removed."""
     removed = np.zeros(cells.nnz, dtype=bool)
     removed[np.random.default_rng(seed).permutation(cells.nnz)[: round(share * cells.nnz)]] = True
     return cells.select(~removed), cells.select(removed)
 
 
 def measure(model: Any, test: Observations) -> dict[str, float]:
+    """Errors on some cells."""
     return errors(model.predict_entries(test.rows, test.indices), test.values)
 
 
-def errors(predicted: Any, values: Any) -> dict[str, float]:
+def errors(predicted: Array, values: Array) -> dict[str, float]:
     """Relative error as predicted; RMSE and MAE clipped to the scale of ratings."""
     off = np.clip(predicted, 1, 5) - values
     return {
@@ -159,81 +196,3 @@ def errors(predicted: Any, values: Any) -> dict[str, float]:
         "rmse": float(np.sqrt(np.mean(off**2))),
         "mae": float(np.mean(np.abs(off))),
     }
-
-
-def settings(data: Any, name: str, known: list[Setting]) -> Iterator[Setting]:
-    for rate in (0.2, 0.5):
-        if not any((entry["method"], entry["rate"]) == (name, rate) for entry in known):
-            start = time.perf_counter()
-            run = Run(split(data.observations, rate, SETTING_SEED)[0], data)
-            found = run.settle(methods()[name])
-            yield {"method": name, "rate": rate, **found, "seconds": time.perf_counter() - start}
-
-
-def sweeps(data: Any) -> Iterator[dict[str, Any]]:
-    """Held-out error of the hard form along its sweeps, on the cells that settings are chosen on."""
-    run = Run(split(data.observations, 0.2, SETTING_SEED)[0], data)
-    chosen = next(e for e in load("mixed_settings") if (e["method"], e["rate"]) == ("MixedLinear hard", 0.2))
-    model = run.model({**chosen, "sweeps": 30})
-    model.set_params(validation_fraction=0.1, patience=1000, random_state=SETTING_SEED)
-    for number, entry in enumerate(run.fit(model).history_, 1):
-        yield {"sweep": number, **{key: entry[key] for key in ("validation", "rank", "feasibility")}}
-
-
-def runs(data: Any, part: str) -> Iterator[tuple[dict[str, Any], Observations, Observations]]:
-    """Labels, remaining and removed cells of each run."""
-    if part == "folds":
-        for fold in range(1, 6):
-            held = data.cells["fold"] == fold
-            yield {"fold": fold}, data.observations.select(~held), data.observations.select(held)
-        return
-    for seed in range(4):
-        for rate in PAPER:
-            yield {"rate": rate, "seed": seed}, *split(data.observations, rate, seed)
-
-
-def measured(data: Any, part: str, names: list[str], known: list[Setting]) -> Iterator[dict[str, Any]]:
-    chosen = {(entry["method"], entry["rate"]): entry for entry in load("mixed_settings")}
-    for labels, train, test in runs(data, part):
-        run = Run(train, data)
-        for name in names:
-            if any(all(entry[k] == v for k, v in {"method": name, **labels}.items()) for entry in known):
-                continue
-            start = time.perf_counter()
-            rate = 0.2 if labels.get("rate", 0.2) < 0.35 else 0.5
-            model = run.fit(clone(run.model({**methods()[name], **chosen[name, rate]})))
-            last = model.history_[-1] if getattr(model, "history_", None) else {}
-            facts = {key: last[key] for key in ("rank", "feasibility") if key in last}
-            yield {"method": name, **labels, **measure(model, test), **facts,
-                   "seconds": time.perf_counter() - start}  # fmt: skip
-
-
-def load(name: str) -> list[dict[str, Any]]:
-    path = STORED / f"{name}.json"
-    return json.loads(path.read_text())["results"] if path.exists() else []
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--part", choices=("settings", "rates", "folds", "sweeps"), required=True)
-    parser.add_argument("--methods", nargs="*", default=None, help="beginnings of names")
-    arguments = parser.parse_args()
-    warnings.simplefilter("ignore", ConvergenceWarning)
-    part = arguments.part
-    data = load_ml100k()
-    results = load(f"mixed_{part}")
-    names = [n for n in methods() if not arguments.methods or n.startswith(tuple(arguments.methods))]
-    if part == "settings":
-        found = (entry for name in names for entry in settings(data, name, results))
-    elif part == "sweeps":
-        results, found = [], sweeps(data)
-    else:
-        found = measured(data, part, names, results)
-    for entry in found:
-        results.append(entry)
-        store(f"mixed_{part}", {"protocol": __doc__, "results": results})
-        print(json.dumps(entry), flush=True)
-
-
-if __name__ == "__main__":
-    main()
