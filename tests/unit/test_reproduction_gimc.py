@@ -111,7 +111,7 @@ def test_labels(small_grids, monkeypatch):
     rng = np.random.default_rng(0)
     X = sparse.csr_array(np.abs(rng.normal(size=(160, 12))) * (rng.random((160, 12)) < 0.5) + 0.01)
     Y = sparse.csr_array((rng.random((160, 7)) < 0.4).astype(np.float32))
-    data = SimpleNamespace(X=X, Y=Y, split=lambda: (X[:120], Y[:120], X[120:], Y[120:]))
+    data = SimpleNamespace(X=X, Y=Y, splits={"mulan": (np.arange(120), np.arange(120, 160))})
     monkeypatch.setattr(gimc_labels, "LOADERS", {"Bibtex": lambda: data})
     monkeypatch.setattr(gimc_labels, "FOURIER", Variant(gammas=("median",), regs=(1.0,)))
     monkeypatch.setattr(gimc_maps, "LEML_REGS", (1.0,))
