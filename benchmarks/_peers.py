@@ -19,6 +19,7 @@ REQUIREMENTS = {
     "torch": ["torch==2.13.0+cpu", "numpy"],
     "cmfrec": ["cmfrec==3.5.1.post14", "threadpoolctl"],
     "pyspark": ["pyspark==3.5.6", "numpy<2", "setuptools"],
+    "sklearn": ["scikit-learn==1.9.1"],
     "omikuji": ["omikuji==0.5.2"],
     "napkinxc": ["napkinxc==0.7.2"],
 }

@@ -1,12 +1,10 @@
 """Training and prediction times: ExMLDS against SLEEC, omikuji and napkinXC, and a large synthetic set.
 
-python -m benchmarks exmlds_speed          all of it
-python -m benchmarks.exmlds_speed --tiny   a quick trial of the script that stores nothing
+python -m benchmarks exmlds_speed [--size small|medium|large]
 """
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import time
 import warnings
@@ -17,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from benchmarks._peers import run_child
-from benchmarks._store import peak_memory_gib, store
+from benchmarks._store import keep, peak_memory_gib
 from benchmarks._tables import stored
 from unseen import ExMLDS
 from unseen.data import write_extreme
@@ -36,18 +34,31 @@ def chosen(data: str, method: str) -> dict[str, Any]:
     return setting
 
 
-def compare(repeats: int) -> list[dict[str, Any]]:
+def generated() -> tuple[Any, Any, Any, Any]:
+    """A small set, so that the script can be tried without data."""
+    X, Y = power_law_labels(1500, 800, 60)
+    return X[:1000], Y[:1000], X[1000:], Y[1000:]
+
+
+def data_sets(size: str) -> dict[str, tuple[Any, ...]]:
+    if size == "small":
+        return {"generated": generated()}
+    sets = {"Bibtex": tuple(load_bibtex().split("repository0"))}
+    return sets if size == "medium" else {**sets, "Delicious": tuple(load_delicious().split(None))}
+
+
+def compare(sets: dict[str, tuple[Any, ...]], repeats: int) -> list[dict[str, Any]]:
     runs = []
-    sets = {"Bibtex": load_bibtex().split("repository0"), "Delicious": load_delicious().split(None)}
     with tempfile.TemporaryDirectory() as folder:
         for name, (X, Y, X_test, Y_test) in sets.items():
             train, test = Path(folder) / f"{name}-train.txt", Path(folder) / f"{name}-test.txt"
             write_extreme(train, X, Y)
             write_extreme(test, X_test, Y_test)
+            known = "Bibtex" if name == "generated" else name
             systems = [
-                ("unseen", "ExMLDS", "ExMLDS1", chosen(name, "ExMLDS1")),
-                ("unseen", "ExMLDS", "ExMLDS1, weighted votes", chosen(name, "ExMLDS1, weighted votes")),
-                ("unseen", "SLEEC", "SLEEC", chosen(name, "SLEEC")),
+                ("unseen", "ExMLDS", "ExMLDS1", chosen(known, "ExMLDS1")),
+                ("unseen", "ExMLDS", "ExMLDS1, weighted votes", chosen(known, "ExMLDS1, weighted votes")),
+                ("unseen", "SLEEC", "SLEEC", chosen(known, "SLEEC")),
                 ("omikuji", "", "omikuji", {}),
                 ("napkinxc", "", "napkinXC", {}),
             ]
@@ -128,15 +139,21 @@ def large(n_rows: int, n_features: int, n_labels: int, n_clusters: int) -> dict[
     }
 
 
-def main() -> None:
-    tiny = "--tiny" in sys.argv
+LARGE = {
+    "small": (4000, 5000, 1000, 2),
+    "medium": (20_000, 20_000, 5000, 10),
+    "large": (200_000, 100_000, 50_000, 100),
+}
+"""Rows, features, labels and clusters of the generated set."""
+
+
+def main(size: str = "large") -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        scale = large(4000, 5000, 1000, 2) if tiny else large(200_000, 100_000, 50_000, 100)
+        scale = large(*LARGE[size])
         print(scale, flush=True)
-        runs = compare(1 if tiny else REPEATS)
-    if not tiny:
-        store("exmlds_speed", {"n_threads": N_THREADS, "runs": runs, "large": scale})
+        runs = compare(data_sets(size), REPEATS if size == "large" else 1)
+    print(keep("exmlds_speed", {"n_threads": N_THREADS, "runs": runs, "large": scale}, size))
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ SYSTEMS = [("unseen", "svd start"), ("unseen", "random start"), ("cmfrec", "cg")
 SLACK = 1.001
 """An error within a thousandth counts as equal."""
 RANK, CHOOSE_SWEEPS = 10, 10
-REGS = (2.0, 4.0, 6.0, 9.0, 13.0)
+REGS = (4.0, 6.0, 9.0, 13.0, 18.0, 25.0)
 SWEEPS = (1, 2, 3, 4, 6, 8, 11, 15)
 
 

@@ -5,14 +5,14 @@ in a process and an environment of its own. PyTorch gets dense labels and featur
 them. The growth of memory does not count the arrays that come from the file. Also: the fit with a fixed map
 against scikit-learn's RBFSampler with Ridge.
 
-    python -m benchmarks.gimc_speed [--small]      writes benchmarks/stored/gimc_speed.json
+    python -m benchmarks gimc_speed [--size small|medium|large]
 """
 
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from benchmarks._peers import run_child
-from benchmarks._store import store
+from benchmarks._store import keep
 from unseen.datasets import load_delicious
 
 CHILD = Path(__file__).parent / "_gimc_child.py"
@@ -57,13 +57,13 @@ def _parts(name: str, matrix: Any) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    small = "--small" in sys.argv
+def main(size: str = "large") -> None:
     threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    cases = [("delicious", delicious, 100, 6), ("delicious", delicious, 500, 5)]
-    if small:
-        cases = [("delicious", delicious, 20, 3), ("dense", lambda: dense_rows(2000, 50, 300), 20, 3)]
-    else:
+    cases: list[tuple[str, Callable[[], dict[str, Any]], int, int]] = [("delicious", delicious, 100, 6)]
+    if size == "small":
+        cases = [("2,000 x 50, 300 labels", lambda: dense_rows(2000, 50, 300), 20, 3)]
+    elif size == "large":
+        cases.append(("delicious", delicious, 500, 5))
         cases.append(("100,000 x 500 dense, 5,000 labels", lambda: dense_rows(100_000, 500, 5000), 200, 3))
     runs = []
     with tempfile.TemporaryDirectory() as folder:
@@ -78,12 +78,11 @@ def main() -> None:
             for library in ("unseen", "torch"):
                 run[library] = run_child(library, CHILD, {**request, "kind": library}, n_threads=threads)
                 print(name, m, library, run[library], flush=True)
-            if "dense" not in name or small:
+            if "dense" not in name:
                 run["fixed"] = run_child("unseen", CHILD, {**request, "kind": "fixed"}, n_threads=threads)
                 print(name, m, "fixed", run["fixed"], flush=True)
             runs.append(run)
-    if not small:
-        store("gimc_speed", {"n_threads": threads, "gamma": GAMMA, "reg": REG, "runs": runs})
+    print(keep("gimc_speed", {"n_threads": threads, "gamma": GAMMA, "reg": REG, "runs": runs}, size))
 
 
 if __name__ == "__main__":

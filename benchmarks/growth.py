@@ -1,4 +1,7 @@
-"""Seconds of a sweep against the number of cells: cost grows with the cells, not with rows x columns."""
+"""Seconds of a sweep against the number of cells: cost grows with the cells, not with rows x columns.
+
+python -m benchmarks growth [--size small|medium|large]
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks._store import peak_memory_gib, store
+from benchmarks._store import keep, peak_memory_gib
 from unseen import BiasMC
 from unseen.datasets import make_scale_graph
 
-MILLIONS = (1, 3, 10, 25, 50)
+MILLIONS: dict[str, tuple[float, ...]] = {
+    "small": (0.1, 0.3, 1),
+    "medium": (1, 3, 10),
+    "large": (1, 3, 10, 25, 50),
+}
 RANK, SWEEPS, DEGREE = 32, 4, 20.0
 
 
-def measure(millions: int) -> dict[str, Any]:
+def measure(millions: float) -> dict[str, Any]:
     """Fit a graph with about so many million cells; rows grow with the cells."""
     data = make_scale_graph(int(millions * 1e6 / DEGREE), DEGREE, random_state=0)
     model = BiasMC(RANK, alpha=0.99, reg=1.0, cg_steps=3, max_iter=SWEEPS, tol=0.0, random_state=0, n_jobs=2)
@@ -33,15 +40,15 @@ def measure(millions: int) -> dict[str, Any]:
     }
 
 
-def main() -> None:
+def main(size: str = "large") -> None:
     rows = []
-    for millions in MILLIONS:
+    for millions in MILLIONS[size]:
         code = f"import json; from benchmarks.growth import measure; print(json.dumps(measure({millions})))"
         done = subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.PIPE, text=True)
         rows.append(json.loads(done.stdout.splitlines()[-1]))
         rows[-1]["microseconds_a_cell"] = 1e6 * rows[-1]["sweep_s"] / rows[-1]["cells"]
         print(rows[-1], flush=True)
-    print(store("growth", {"rank": RANK, "rows": rows}))
+    print(keep("growth", {"rank": RANK, "rows": rows}, size))
 
 
 if __name__ == "__main__":

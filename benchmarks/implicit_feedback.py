@@ -1,4 +1,7 @@
-"""Positives only, against implicit, irspack and cmfrec: time to the same objective, memory, ranking."""
+"""Positives only, against implicit, irspack and cmfrec: time to the same objective, memory, ranking.
+
+python -m benchmarks implicit_feedback [--size small|medium|large]
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from benchmarks._peers import run_child
-from benchmarks._store import store
+from benchmarks._store import keep
 from unseen.datasets import load_ca_hepph, make_power_law
 
 CHILD = Path(__file__).parent / "_implicit_child.py"
@@ -39,6 +42,15 @@ def hepph() -> dict[str, Any]:
     cells = sparse.csr_array(load_ca_hepph().observations.csr)
     n_ranked = cells.shape[0]
     return {"matrix": cells, "rank": 50, "alpha": 0.95, "lam": 1.0, "n_sweeps": 15, "n_ranked": n_ranked}
+
+
+def few() -> dict[str, Any]:
+    """3,000 x 2,000, 60,000 draws, rank 16."""
+    cells = make_power_law(3000, 2000, 60_000, exponent=0.8, random_state=0).observations.csr
+    return {"matrix": cells, "rank": 16, "alpha": 0.95, "lam": 1.0, "n_sweeps": 6, "n_ranked": 500}
+
+
+TASKS = {"small": [few], "medium": [hepph], "large": [hepph, power_law]}
 
 
 def compare(task: dict[str, Any]) -> dict[str, Any]:
@@ -90,14 +102,14 @@ def time_to(run: dict[str, Any], objective: float) -> float | None:
     return None
 
 
-def main() -> None:
+def main(size: str = "large") -> None:
     results = {}
-    for task in (hepph, power_law):
+    for task in TASKS[size]:
         print(task.__doc__)
         results[task.__name__] = compare(task())
         for key in ("time_to", "ratio", "peak_mib", "rank_seconds", "rank_ratio"):
             print(f"  {key}: {results[task.__name__][key]}")
-    print(store("implicit_feedback", results))
+    print(keep("implicit_feedback", results, size))
 
 
 if __name__ == "__main__":
