@@ -30,8 +30,9 @@ format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(filter %.cpp %.hpp,$(NATIVE))
 
+# The page from stored results; SIZE=small, medium or large runs the suites first.
 bench: $(READY)
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks bench $(if $(SIZE),--size $(SIZE))
 
 docs: $(DOCS_READY)
 	$(BIN)/sphinx-build -E -W --keep-going -q -b html docs docs/_build/html

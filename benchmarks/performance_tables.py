@@ -5,12 +5,14 @@ python -m benchmarks performance_tables
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from benchmarks._tables import stored, table, write_page
+from benchmarks._tables import STORED, stored, table, write_page
 
 PAGE = "performance.md"
-SLACK = "1.0%"
+SHOWN = (1, 2, 4, 8, 15)
+"""Numbers of sweeps of which the error is shown."""
 
 
 def seconds(value: float | None) -> str:
@@ -65,10 +67,84 @@ def scale_table(results: dict[str, Any]) -> str:
     return table(head, rows)
 
 
+def ratings_ratio_table(results: dict[str, Any]) -> str:
+    """Time and memory against cmfrec on each data set."""
+    rows = []
+    for task in results["tasks"].values():
+        chosen = ", ".join(f"{found['reg']:g}" for found in task["systems"].values())
+        ratio = f"{task['ratio']:.1f}" if task["ratio"] else "not reached"
+        memory = [f"{task[name]:.2f}" for name in ("memory_ratio", "grown_ratio")]
+        rows.append([task["label"], f"{task['target_rmse']:.4f}", ratio, *memory, chosen])
+    names = ", ".join(next(iter(results["tasks"].values()))["systems"])
+    head = ["data", "target RMSE", "time", "peak memory", "memory beyond imports and data"]
+    return table([*head, f"reg of {names}"], rows)
+
+
+def ratings_table(results: dict[str, Any]) -> str:
+    """Test error after some sweeps, and the time of the whole fit."""
+    rows = [
+        [
+            task["label"],
+            name,
+            *(f"{run['rmse']:.4f} ({run['seconds']:.2f})" for run in found["runs"] if run["sweeps"] in SHOWN),
+            seconds(task["seconds"][name]),
+            f"{found['peak_mib']:.0f}",
+        ]
+        for task in results["tasks"].values()
+        for name, found in task["systems"].items()
+    ]
+    head = [f"{n} sweeps" if n > 1 else "1 sweep" for n in SHOWN]
+    return table(["data", "library", *head, "s to target", "MiB"], rows)
+
+
+def growth_table(results: dict[str, Any]) -> str:
+    """Seconds of a sweep, in all and for each cell."""
+    rows = [
+        [
+            f"{row['cells']:,}",
+            f"{row['sweep_s']:.2f}",
+            f"{row['microseconds_a_cell']:.3f}",
+            f"{row['peak_gib']:.2f}",
+        ]
+        for row in results["rows"]
+    ]
+    costs = [row["microseconds_a_cell"] for row in results["rows"]]
+    text = table(["cells", "s a sweep", "microseconds a cell", "peak GiB"], rows)
+    return f"{text}\n\nThe dearest cell costs {max(costs) / min(costs):.2f} times the cheapest."
+
+
+def sklearn_table(results: dict[str, Any]) -> str:
+    """Seconds of both libraries, and the ratio."""
+    rows = []
+    for label, task in results["nmf"].items():
+        for share, times in task["time_to"].items():
+            ratio = task["ratio"][share]
+            shown = f"{ratio:.2f}" if ratio else "–"
+            rows.append(
+                [f"NMF, {label}, to {share}", seconds(times["unseen"]), seconds(times["sklearn"]), shown]
+            )
+    for label, task in results["labels"].items():
+        runs = [task["runs"][name] for name in ("unseen", "sklearn")]
+        cells = [f"{run['fit_s']:.2f} (P@1 {run['precision_at_1']:.2f})" for run in runs]
+        rows.append([f"one-vs-rest, {label}", *cells, f"{task['ratio']:.2f}"])
+    return table(["task", "unseen, s", "scikit-learn, s", "ratio"], rows)
+
+
+def if_measured(name: str, make: Callable[[dict[str, Any]], str]) -> str:
+    """A table of a suite, or a note where its results are not there."""
+    if not (STORED / f"{name}.json").exists():
+        return f"Not measured yet: `python -m benchmarks {name}`."
+    return make(stored(name))
+
+
 def tables() -> dict[str, str]:
     """Each table of the page."""
     feedback = stored("implicit_feedback")
     return {
+        "ratings ratios": if_measured("explicit_ratings", ratings_ratio_table),
+        "ratings": if_measured("explicit_ratings", ratings_table),
+        "growth": if_measured("growth", growth_table),
+        "sklearn": if_measured("sklearn_peers", sklearn_table),
         "feedback ratios": ratio_table(feedback),
         "feedback large": time_table(feedback["power_law"]),
         "feedback small": time_table(feedback["hepph"]),

@@ -1,0 +1,138 @@
+"""The page of benchmarks: from stored results, and what it says where something is missing."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from benchmarks import __main__ as command
+from benchmarks import bench, performance_tables
+from benchmarks._store import STORED
+from benchmarks._summaries import SUMMARIES, Ratio
+
+
+def ratings() -> dict[str, Any]:
+    """What the suite on ratings stores, with made-up numbers."""
+
+    def system(reg: float, seconds: float, memory: float) -> dict[str, Any]:
+        sweeps = performance_tables.SHOWN
+        runs = [{"reg": reg, "sweeps": n, "seconds": n * seconds, "rmse": 0.9 + 0.1 / n} for n in sweeps]
+        return {"reg": reg, "runs": runs, "peak_mib": memory, "grown_mib": memory / 4}
+
+    systems = {"unseen svd start": system(9.0, 0.01, 120.0), "cmfrec cg": system(13.0, 0.05, 100.0)}
+    task = {
+        "label": "Made-up ratings", "target_rmse": 0.91, "ratio": 5.0, "memory_ratio": 1.2,
+        "grown_ratio": 1.2,
+        "seconds": {"unseen svd start": 0.15, "cmfrec cg": None}, "systems": systems,
+    }  # fmt: skip
+    return {"tasks": {"made-up": task}}
+
+
+def cells() -> dict[str, Any]:
+    rows = [
+        {"cells": n, "sweep_s": n * cost, "microseconds_a_cell": 1e6 * cost, "peak_gib": 1.0}
+        for n, cost in ((1_000_000, 1e-7), (10_000_000, 1.5e-7))
+    ]
+    return {"rank": 32, "rows": rows}
+
+
+def against_sklearn() -> dict[str, Any]:
+    runs = {
+        name: {"seconds": [0.1, 0.2], "objective": [3.0, 2.0], "peak_mib": 90.0}
+        for name in ("unseen", "sklearn")
+    }
+    nmf = {"ratio": {"1.0%": None}, "time_to": {"1.0%": {"unseen": None, "sklearn": 0.2}}, "runs": runs}
+    fits = {name: {"fit_s": 1.0, "precision_at_1": 60.0, "peak_mib": 90.0} for name in ("unseen", "sklearn")}
+    return {"nmf": {"graph": nmf}, "labels": {"Bibtex": {"ratio": 1.0, "runs": fits}}}
+
+
+def many_labels() -> dict[str, Any]:
+    names = ("ExMLDS1", "SLEEC", "omikuji", "napkinXC")
+    runs = [
+        {"data": "Bibtex", "method": name, "fit_s": seconds, "precision": [60.0], "memory_mib": 100.0}
+        for name in names
+        for seconds in (2.0, 1.0)
+    ]
+    return {"runs": runs, "large": {}}
+
+
+MADE_UP = {
+    "explicit_ratings": ratings(),
+    "growth": cells(),
+    "sklearn_peers": against_sklearn(),
+    "exmlds_speed": many_labels(),
+}
+
+
+def test_page_from_stored_results() -> None:
+    found = bench.read(STORED)
+    assert {"implicit_feedback", "gimc_speed"} <= set(found)
+    html = bench.page(found, {}, "stored results")
+    plots = len(re.findall("<img ", html))
+    assert plots == sum(len(s.curves) + len(s.bars) for s in (SUMMARIES[n](found[n]) for n in found)) > 4
+    for name in set(SUMMARIES) - set(found):
+        assert f"{name}: not measured yet" in html
+
+
+@pytest.mark.parametrize("name", MADE_UP)
+def test_every_suite_has_ratios_and_plots(name: str) -> None:
+    summary = SUMMARIES[name](MADE_UP[name])
+    assert summary.ratios
+    assert all(figure.axes for figure, _ in bench.figures(summary))
+    html = bench.page({name: MADE_UP[name]}, {"gimc_speed": "no data"}, "small")
+    assert summary.title in html
+    assert "gimc_speed: no data" in html
+
+
+def test_what_is_judged() -> None:
+    ratios = SUMMARIES["explicit_ratings"](MADE_UP["explicit_ratings"]).ratios
+    assert [(ratio.wanted, ratio.holds) for ratio in ratios] == [
+        ("at least 2", "yes"),
+        ("at most 1.1", "no"),
+        ("", ""),
+    ]
+    assert SUMMARIES["growth"](cells()).ratios[0].holds == "no"  # 1.5 is more than 1.2
+    assert Ratio("x", None, at_least=2.0).holds == ""
+    assert bench.shown(None) == "not reached"
+
+
+def test_tables_of_made_up_results() -> None:
+    text = performance_tables.ratings_ratio_table(ratings())
+    assert "| Made-up ratings | 0.9100 | 5.0 | 1.20 | 1.20 | 9, 13 |" in text
+    assert "| cmfrec cg | 1.0000 (0.05) |" in performance_tables.ratings_table(ratings())
+    assert "1.50 times the cheapest" in performance_tables.growth_table(cells())
+    assert "| NMF, graph, to 1.0% | – | 0.20 | – |" in performance_tables.sklearn_table(against_sklearn())
+
+
+def test_one_suite_that_fails_does_not_stop_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    from benchmarks import gimc_speed, growth
+
+    ran = []
+
+    def broken(size: str) -> None:
+        raise RuntimeError("a library\nis not there")
+
+    monkeypatch.setattr(growth, "main", broken)
+    monkeypatch.setattr(gimc_speed, "main", lambda size: ran.append(size))
+    assert bench.run_suites("small", ["growth", "gimc_speed"]) == {"growth": "is not there"}
+    assert ran == ["small"]
+
+
+def test_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from benchmarks import growth
+
+    sizes = []
+    monkeypatch.setattr(growth, "main", lambda size="large": sizes.append(size))
+    command.main(["growth"])
+    command.main(["growth", "--size", "medium"])
+    assert sizes == ["large", "medium"]
+    for wrong, message in (
+        (["growht"], "unknown suite growht"),
+        (["scale", "--size", "small"], "one size only"),
+    ):
+        with pytest.raises(SystemExit):
+            command.main(wrong)
+        assert message in capsys.readouterr().err
+    command.main(["--list"])
+    assert "explicit_ratings" in capsys.readouterr().out
