@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.base import clone
 
-from unseen import AugmentedMF, BiasMC, MatrixFactorization, Observations
+from unseen import IMC, AugmentedMF, BiasIMC, BiasMC, MatrixFactorization, Observations
 
 N_ROWS, N_COLS = 300, 80
 
@@ -41,7 +42,37 @@ MODELS = {
 }
 
 
-def in_memory(model: Any, data: pd.DataFrame, names: dict[str, Any]) -> Any:
-    """The same estimator fitted in memory."""
+WITH_FEATURES = {
+    "imc": (IMC(3, reg=0.3, center="mean", max_iter=3, tol=0.0, random_state=1), NAMES),
+    "imc-plain": (
+        IMC(3, reg=0.1, intercept=False, standardize=False, max_iter=3, tol=0.0, random_state=1),
+        NAMES,
+    ),
+    "bias-imc": (BiasIMC(3, alpha=0.9, reg=0.3, cg_steps=6, max_iter=3, tol=0.0, random_state=1), PAIRS),
+}
+
+
+def side_features(data: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Tables of features of rows and columns, lines in no order, with one id that the cells do not have."""
+    tables = {}
+    for seed, (side, name, count) in enumerate((("row", "user", 6), ("col", "item", 4))):
+        rng = np.random.default_rng(seed)
+        ids = np.unique(data[name].to_numpy())
+        ids = np.append(ids, "zz" if ids.dtype == object else 10**6).astype(ids.dtype)
+        numbers = rng.standard_normal((len(ids), count)) * np.arange(1, count + 1) + np.arange(count)
+        table = pd.DataFrame({name: ids} | {f"{side}{place}": numbers[:, place] for place in range(count)})
+        tables[f"{side}_features"] = table.sample(frac=1.0, random_state=seed)
+    return tables
+
+
+def in_memory(
+    model: Any, data: pd.DataFrame, names: dict[str, Any], features: dict[str, pd.DataFrame] | None = None
+) -> Any:
+    """The same estimator fitted in memory; tables of features are put into the order of the ids."""
     cells = Observations.from_frame(data, **names)
-    return type(model)(**model.get_params()).fit(cells)
+    ids = {"row_features": cells.row_ids, "col_features": cells.col_ids}
+    arrays = {
+        argument: table.set_index(table.columns[0]).loc[ids[argument].values.tolist()]
+        for argument, table in (features or {}).items()
+    }
+    return clone(model).fit(cells, **arrays)

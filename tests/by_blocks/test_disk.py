@@ -279,7 +279,6 @@ def test_bad_input_is_refused(tmp_path: Path) -> None:
         (unseen.AugmentedMF(3, center="mean"), "cross_component must be 'model'"),
         (unseen.AugmentedMF(3, center="mean", augmentation="hashed"), "augmentation must be 'expected'"),
         (unseen.BiasModel(), "BiasModel cannot be fitted by blocks"),
-        (unseen.IMC(3), "IMC"),
     ],
 )
 def test_models_that_do_not_go_by_blocks_are_refused_with_a_reason(model: Any, message: str) -> None:

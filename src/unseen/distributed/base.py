@@ -14,11 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 from unseen.distributed.blocks import Indices
 from unseen.distributed.checkpoints import Checkpoints
 from unseen.distributed.driver import Engine, centred, run, totals
+from unseen.distributed.feature_driver import FeatureEngine, run_with_features
+from unseen.distributed.features import open_features
 from unseen.distributed.recipes import Recipe
 from unseen.distributed.sources import check_columns
 from unseen.distributed.steps import Settings
 from unseen.exceptions import DataWarning, InvalidDataError, ParameterError
 from unseen.solvers import Monitor
+from unseen.state import State
 from unseen.validation import check_count, check_rng
 
 __all__ = ["BlockCompleter"]
@@ -46,6 +49,10 @@ class BlockCompleter(BaseEstimator):  # type: ignore[misc]
         """Blocks of the target, where they begin and the type of the factors."""
 
     @abstractmethod
+    def _load_features(self, engine: Any, recipe: Recipe, dtype: str) -> tuple[FeatureEngine, State]:
+        """Designs of the sides with features beside the blocks, and the parameters of their maps."""
+
+    @abstractmethod
     def _threads(self) -> int:
         """Threads for one block."""
 
@@ -58,6 +65,9 @@ class BlockCompleter(BaseEstimator):  # type: ignore[misc]
         col: str = "col",
         value: str | None = "value",
         shape: tuple[int, int] | None = None,
+        row_features: Any = None,
+        col_features: Any = None,
+        id_column: str | None = None,
     ) -> Self:
         """Learn from cells that are read in partitions.
 
@@ -74,6 +84,12 @@ class BlockCompleter(BaseEstimator):  # type: ignore[misc]
             Column with values; None counts every line as one.
         shape : (int, int), optional
             Number of rows and columns if the ids already are indices from 0, which saves numbering them.
+        row_features, col_features : str, path, data frame, list of data frames or array, optional
+            Side features for ``IMC`` and ``BiasIMC``: a table like ``X`` with one column of ids, one line for
+            each id, and numbers in all other columns. Ids that ``X`` does not have are left out. With
+            ``shape`` also an array with one line for each index.
+        id_column : str, optional
+            Column of ids in tables of features; by default named as in ``X``, else the first.
 
         Returns
         -------
@@ -82,7 +98,12 @@ class BlockCompleter(BaseEstimator):  # type: ignore[misc]
         check_columns((row, col, value))
         if shape is not None:
             shape = (check_count("shape[0]", shape[0]), check_count("shape[1]", shape[1]))
-        recipe = Recipe(self.estimator)
+        features = {
+            side: open_features(side, given, like, id_column, shape)
+            for side, given, like in (("row", row_features, row), ("col", col_features, col))
+            if given is not None
+        }
+        recipe = Recipe(self.estimator, features)
         if self.resume and self.checkpoint is None:
             raise ParameterError("resume=True needs checkpoint=, the folder to go on from")
         self._release()
@@ -105,15 +126,15 @@ class BlockCompleter(BaseEstimator):  # type: ignore[misc]
             monitor = Monitor(
                 solver.max_iter, solver.tol, verbose=self.verbose, label=type(recipe.model).__name__
             )
-            checkpoints = self._checkpoints(settings, bounds, counted.n_cells, recipe.model)
-            run(
-                engine,
-                settings,
-                recipe.start_size(counted),
-                check_rng(recipe.model.random_state),
-                monitor,
-                checkpoints,
-            )
+            size, rng = recipe.start_size(counted), check_rng(recipe.model.random_state)
+            if recipe.by_coefficients:
+                with_features, params = self._load_features(engine, recipe, dtype)
+                checkpoints = self._checkpoints(settings, bounds, counted.n_cells, recipe.model, params)
+                found = run_with_features(with_features, settings, size, rng, monitor, checkpoints)
+                recipe.state = params | {f"0.{side}": array for side, array in found.items()}
+            else:
+                checkpoints = self._checkpoints(settings, bounds, counted.n_cells, recipe.model)
+                run(engine, settings, size, rng, monitor, checkpoints)
         except BaseException:
             engine.close()  # nobody could do it later
             raise
@@ -126,7 +147,12 @@ class BlockCompleter(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _checkpoints(
-        self, settings: Settings, bounds: dict[str, Indices], n_cells: int, model: Any
+        self,
+        settings: Settings,
+        bounds: dict[str, Indices],
+        n_cells: int,
+        model: Any,
+        params: State | None = None,
     ) -> Checkpoints | None:
         if self.checkpoint is None:
             return None
@@ -144,6 +170,9 @@ class BlockCompleter(BaseEstimator):  # type: ignore[misc]
             "mean": settings.mean,
             "random_state": int(seed) if isinstance(seed, (int, np.integer)) else None,
         }
+        if params is not None:
+            content = b"".join(key.encode() + params[key].tobytes() for key in sorted(params))
+            fingerprint["features"] = hashlib.sha256(content).hexdigest()[:16]
         return Checkpoints(str(self.checkpoint), every, bool(self.resume), fingerprint)
 
     @abstractmethod

@@ -13,12 +13,16 @@ from unseen.distributed.base import BlockCompleter
 from unseen.distributed.blocks import Indices
 from unseen.distributed.cluster import Cluster, check_room, connect
 from unseen.distributed.dask_engine import DaskEngine
+from unseen.distributed.dask_feature_plan import load_designs
+from unseen.distributed.dask_features import DaskFeatures
 from unseen.distributed.dask_plan import IdRanges
+from unseen.distributed.feature_driver import FeatureEngine
 from unseen.distributed.recipes import Recipe
 from unseen.distributed.results import Lists, ids_between, prepare_folder, top_of, write_factors, write_lists
 from unseen.distributed.sizing import BASE, MemoryNeed, cluster_memory
 from unseen.distributed.sources import find_partitions
 from unseen.exceptions import InvalidDataError
+from unseen.state import State
 from unseen.typing import Array, FloatArray
 from unseen.validation import check_choice, check_count, check_positive
 
@@ -41,8 +45,9 @@ class DaskCompleter(BlockCompleter):
 
     Parameters
     ----------
-    estimator : MatrixFactorization, BiasMC or another completer solved by ALS
-        What to fit, with its hyper-parameters; not changed.
+    estimator : MatrixFactorization, BiasMC, IMC, BiasIMC or another completer
+        What to fit, with its hyper-parameters; not changed. One low-rank term, solved by ALS or, with side
+        features, by alternating conjugate gradients.
     client : distributed.Client, optional
         Connection to the cluster; by default the current one.
     n_blocks : int, optional
@@ -161,10 +166,21 @@ class DaskCompleter(BlockCompleter):
             len(workers),
             item=np.dtype(dtype).itemsize,
             threads=max(workers.values()),
+            n_features=recipe.n_features(),
         )
         check_room(self.memory_need_.peak, cluster.memory_limits())
         blocks = plan.make_blocks(cluster, cells, bounds, recipe.merge(columns.value), dtype, token)
         return DaskEngine(cluster, token, blocks, bounds), bounds, dtype
+
+    def _load_features(self, engine: DaskEngine, recipe: Recipe, dtype: str) -> tuple[FeatureEngine, State]:
+        designs: dict[str, list[Any]] = {}
+        params: State = {}
+        token = secrets.token_hex(6)
+        for side, source in recipe.features.items():
+            ids = None if self._ids is None else self._ids[side]
+            designs[side], found = load_designs(engine, source, recipe.side_map(side), ids, dtype, token)
+            params |= {f"0.{side}_map.{name}": value for name, value in found.items()}
+        return DaskFeatures(engine, designs, recipe.widths(), token), params
 
     def _partitions(self, cluster: Cluster, source: Any, names: list[str]) -> list[Any]:
         """Partitions to be read by workers, or futures of frames."""

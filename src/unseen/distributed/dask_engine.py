@@ -245,6 +245,12 @@ class DaskEngine:
         self.blocks[side] = solved
         return parts
 
+    def sent_to(self, side: str) -> list[list[Any]]:
+        """For each block of one side the pieces of the other side's factors that it touches, in order."""
+        other, step = "col" if side == "row" else "row", next(self._steps)
+        pieces = [self._pieces(other, source, step) for source in range(self.n_blocks(other))]
+        return [[piece[b] for piece in pieces] for b in range(self.n_blocks(side))]
+
     def _pieces(self, side: str, source: int, step: int) -> list[Any]:
         """What each block of the other side is sent of a block of factors: the rows that it touches."""
         block = self.blocks[side][source]

@@ -27,7 +27,7 @@ from unseen.distributed.sources import Columns, IdCells, Partition, coded, index
 from unseen.exceptions import InvalidDataError
 from unseen.typing import Array, FloatArray
 
-__all__ = ["IdRanges", "Plan", "load_partitions", "make_blocks", "number_ids"]
+__all__ = ["IdRanges", "Plan", "frame_partition", "load_partitions", "make_blocks", "number_ids"]
 
 SIDES = ("row", "col")
 SAMPLE = 1 << 16
@@ -57,7 +57,8 @@ class Plan:
     ids: dict[str, IdRanges] | None
 
 
-def _from_frame(frame: Any, name: str) -> Partition:
+def frame_partition(frame: Any, name: str) -> Partition:
+    """A frame that a worker holds, as a partition."""
     return Partition(name, frame=frame, n_lines=len(frame))
 
 
@@ -104,7 +105,7 @@ def load_partitions(
     for number, partition in enumerate(partitions):
         if not isinstance(partition, Partition):  # a future of a frame
             partition = cluster.client.submit(
-                _from_frame,
+                frame_partition,
                 partition,
                 f"partition {number}",
                 key=f"unseen_frame-{token}-{number}",

@@ -13,12 +13,15 @@ from unseen.data import Vocabulary
 from unseen.data.vocabulary import VocabularyBuilder
 from unseen.distributed.base import BlockCompleter
 from unseen.distributed.blocks import Indices, Triples
+from unseen.distributed.feature_driver import FeatureEngine
 from unseen.distributed.local_engine import LocalEngine, fill_blocks
+from unseen.distributed.local_features import LocalFeatures, load_designs
 from unseen.distributed.recipes import Recipe
 from unseen.distributed.results import prepare_folder, top_of, write_factors, write_lists
 from unseen.distributed.sizing import CHUNK_CELLS, MemoryNeed, blocks_for, local_memory, parse_bytes
 from unseen.distributed.sources import Columns, Partition, coded, find_partitions, indexed, read_tables
 from unseen.exceptions import InvalidDataError, ParameterError
+from unseen.state import State
 from unseen.typing import Array
 from unseen.validation import check_choice, check_count, check_n_jobs
 
@@ -34,8 +37,9 @@ class DiskCompleter(BlockCompleter):
 
     Parameters
     ----------
-    estimator : MatrixFactorization, BiasMC or another completer solved by ALS
-        What to fit, with its hyper-parameters; not changed.
+    estimator : MatrixFactorization, BiasMC, IMC, BiasIMC or another completer
+        What to fit, with its hyper-parameters; not changed. One low-rank term, solved by ALS or, with side
+        features, by alternating conjugate gradients.
     memory : str or int, default="4GiB"
         Memory that this process may use. It decides the number of blocks; a fit that cannot stay
         below it is refused before it starts.
@@ -135,7 +139,12 @@ class DiskCompleter(BlockCompleter):
         try:
             reader = _Reader(partitions, columns, shape, folder, dtype)
             shape = reader.shape
-            options = {"item": item, "id_bytes": reader.id_bytes, "n_threads": self._threads()}
+            options: dict[str, Any] = {
+                "item": item,
+                "id_bytes": reader.id_bytes,
+                "n_threads": self._threads(),
+                "n_features": recipe.n_features(),
+            }
             if self.n_blocks is None:
                 n_blocks, need = blocks_for(limit, n_lines, shape, recipe.rank, **options)
             else:
@@ -153,6 +162,16 @@ class DiskCompleter(BlockCompleter):
             raise
         self.memory_need_, self._ids = need, reader.ids
         return engine, engine.bounds, dtype
+
+    def _load_features(self, engine: LocalEngine, recipe: Recipe, dtype: str) -> tuple[FeatureEngine, State]:
+        params: State = {}
+        for place, side in enumerate(("row", "col")):
+            if side in recipe.features:
+                found = load_designs(
+                    engine, recipe.features[side], recipe.side_map(side), self._ids[place], dtype
+                )
+                params |= {f"0.{side}_map.{name}": value for name, value in found.items()}
+        return LocalFeatures(engine, recipe.widths()), params
 
     def to_local(self) -> Any:
         """The fitted estimator in the memory of this process.

@@ -6,7 +6,7 @@ the blocks and not on the number of workers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -20,7 +20,15 @@ from unseen.parallel import one_blas_thread
 from unseen.solvers.base import Monitor, Sweep
 from unseen.typing import FloatArray
 
-__all__ = ["Engine", "StartSize", "Totals", "run", "totals"]
+__all__ = ["Engine", "StartSize", "Totals", "add_grams", "keep_sweeps", "resume", "run", "totals"]
+
+
+class WritesFactors(Protocol):
+    """Somebody who can write a checkpoint."""
+
+    def write_factors(self, checkpoints: Checkpoints, folder: str) -> None:
+        """Write all blocks of both factors into a folder of a checkpoint."""
+        ...
 
 
 class Engine(Protocol):
@@ -112,13 +120,26 @@ def run(
         assert checkpoints is not None
         engine.read_factors(checkpoints, snapshot.folder)
         grams = snapshot.row_gram, snapshot.col_gram
-        if _resume(monitor, snapshot):
+        if resume(monitor, snapshot):
             return
-    for sweep in _sweeps(engine, settings, *grams):
+    keep_sweeps(_sweeps(engine, settings, *grams), engine, monitor, checkpoints)
+
+
+def keep_sweeps(
+    sweeps: Iterator[Sweep],
+    engine: WritesFactors,
+    monitor: Monitor,
+    checkpoints: Checkpoints | None,
+    write_more: Callable[[Checkpoints, str], None] | None = None,
+) -> None:
+    """Show sweeps to a monitor until it says stop; write a checkpoint where one is due."""
+    for sweep in sweeps:
         stop = monitor.record(sweep)
         if checkpoints is not None and (stop or checkpoints.due(len(monitor.history))):
             folder = checkpoints.open(len(monitor.history))
             engine.write_factors(checkpoints, folder)
+            if write_more is not None:
+                write_more(checkpoints, folder)
             checkpoints.close(
                 Snapshot(
                     folder,
@@ -133,7 +154,7 @@ def run(
     monitor.close()
 
 
-def _resume(monitor: Monitor, snapshot: Snapshot) -> bool:
+def resume(monitor: Monitor, snapshot: Snapshot) -> bool:
     """Give a monitor the sweeps that were done; True if there is nothing left to do."""
     monitor.history = list(snapshot.history)
     monitor.start(monitor.history[-1]["objective"])
@@ -153,10 +174,11 @@ def _begin(engine: Engine, settings: Settings, size: StartSize, rng: np.random.G
         factor = float(size.spread / max(spread, 1e-12))
         scaled = engine.scale(side, factor, only_seen=size.only_seen)
         parts = scaled if side == "row" else parts
-    return _gram(parts)
+    return add_grams(parts)
 
 
-def _gram(parts: Sequence[Part]) -> FloatArray:
+def add_grams(parts: Sequence[Part]) -> FloatArray:
+    """Gram matrix of all blocks, added in their order."""
     total: FloatArray = np.zeros_like(parts[0].gram)
     for part in parts:
         total += part.gram
@@ -176,9 +198,9 @@ def _sweeps(
             if settings.method == "cg":
                 engine.turn("col", turn_cols, settings)
             row_gram = np.diag(strength)
-        col_gram = _gram(engine.solve("col", row_gram, settings))
+        col_gram = add_grams(engine.solve("col", row_gram, settings))
         parts = engine.solve("row", col_gram, settings, judge=True)
-        row_gram = _gram(parts)
+        row_gram = add_grams(parts)
         data = sum(part.loss for part in parts)
         if weight:
             with one_blas_thread():

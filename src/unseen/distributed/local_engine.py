@@ -119,6 +119,11 @@ class LocalEngine:
         )
         return made
 
+    def need_factors(self, side: str, settings: Settings) -> None:
+        """Make room for the factors of one side where there is none."""
+        if not self._factor_file(side).exists():
+            self._new_factors(side, settings)
+
     def each(self, side: str) -> Iterator[tuple[int, slice]]:
         """Number and rows of each block of one side."""
         for number, (first, last) in enumerate(
@@ -154,8 +159,7 @@ class LocalEngine:
         self, side: str, other_gram: FloatArray, settings: Settings, *, judge: bool = False
     ) -> list[Part]:
         """Solve for one side with the other fixed."""
-        if not self._factor_file(side).exists():
-            self._new_factors(side, settings)
+        self.need_factors(side, settings)
         return [self._solve_one(side, b, rows, other_gram, settings, judge) for b, rows in self.each(side)]
 
     def _solve_one(

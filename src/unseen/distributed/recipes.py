@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from unseen.cores import LowRank
 from unseen.data import Vocabulary
 from unseen.distributed.blocks import Merge
 from unseen.distributed.driver import StartSize, Totals
+from unseen.distributed.features import FeatureSource
 from unseen.distributed.sources import Columns
 from unseen.distributed.steps import Settings
 from unseen.estimators.augmented import AugmentedMF
@@ -20,14 +21,18 @@ from unseen.estimators.pu_base import PositiveCompleter
 from unseen.estimators.pu_rates import given_rates
 from unseen.exceptions import ParameterError, UnsupportedComposition
 from unseen.losses import Background, Quadratic, Squared
+from unseen.maps import FeatureMap, Given, Identity, Whitened, WithOnes
 from unseen.offsets import Offsets
 from unseen.regularisers import parse_reg
 from unseen.sensing import Law, expected_weights, n_constraints
-from unseen.solvers import ALS
+from unseen.solvers import ALS, AlternatingCG
+from unseen.state import State
 from unseen.typing import FloatArray
 from unseen.validation import check_choice, check_count, check_fraction, check_positive, check_rng
 
 __all__ = ["Recipe"]
+
+SIDES = ("row", "col")
 
 
 @dataclass
@@ -38,18 +43,23 @@ class Recipe:
     ----------
     estimator : ComposedCompleter
         Not fitted; a copy is fitted.
+    features : dict
+        Side features by ``"row"`` and ``"col"``, for the sides that have any.
     """
 
     estimator: ComposedCompleter
+    features: dict[str, FeatureSource] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         model = self.estimator
         if not isinstance(model, ComposedCompleter):
             raise UnsupportedComposition(
-                f"{type(model).__name__} cannot be fitted by blocks; MatrixFactorization, BiasMC and other "
-                "completers with one low-rank term and solver='als' can"
+                f"{type(model).__name__} cannot be fitted by blocks; MatrixFactorization, BiasMC, IMC and "
+                "other completers with one low-rank term, solved by ALS or AlternatingCG, can"
             )
         self.model = clone(model)
+        self.state: State = {}
+        """What embeds new rows and columns, once it is known."""
         self.positive = isinstance(model, PositiveCompleter)
         if getattr(model, "validation_fraction", None) is not None:
             raise ParameterError(
@@ -62,16 +72,20 @@ class Recipe:
         self.center = check_choice("center", model.center, model.centers)
         if self.center in ("biases", "joint"):
             raise ParameterError(f"center must be 'none' or 'mean' for a fit by blocks, got {self.center!r}")
-        self.rank = check_count("rank", getattr(model, "rank", None))
         self.augmented = isinstance(model, AugmentedMF)
         if self.positive:
             self._check_positive()
         if self.augmented:
             self._check_augmented()
-        self.estimator_parts()  # refuses before anything is read
+        term = self.estimator_parts()[0][0]  # refuses before anything is read
+        self.rank = check_count("rank", term.parts()[2].rank)
 
     def _check_positive(self) -> None:
         model: Any = self.model
+        if not hasattr(model, "alpha"):
+            raise UnsupportedComposition(
+                f"{type(model).__name__} cannot be fitted by blocks; BiasMC and BiasIMC can"
+            )
         given_rates(model.alpha, model.rho, model.class_prior, 0.0)  # refuses two at once
         if model.alpha == "auto" and model.rho is None and model.class_prior is None:
             raise ParameterError(
@@ -127,7 +141,10 @@ class Recipe:
         solver.set_params(max_iter=check_count("max_iter", model.max_iter), tol=float(model.tol))
         model.terms_, model.loss_, model.solver_ = terms, loss, solver
         ridge = terms[0].parts()[3].factored().ridge
-        return Settings(loss, ridge, self.rank, dtype, 0.0, solver.method, solver.cg_steps, n_threads)
+        settings = Settings(loss, ridge, self.rank, dtype, n_threads=n_threads, cg_steps=solver.cg_steps)
+        if isinstance(solver, AlternatingCG):
+            return replace(settings, method="cg", cg_tol=solver.cg_tol)
+        return replace(settings, method=solver.method)
 
     def _weigh(self, loss: Quadratic, counted: Totals, shape: tuple[int, int]) -> None:
         """Weights of the mean over all draws of measurements (AMF, equation E)."""
@@ -151,23 +168,65 @@ class Recipe:
         mean = abs(counted.total / counted.n_cells)
         return StartSize(max(float(np.sqrt(mean / self.rank)), 0.1), only_seen=True)
 
-    def estimator_parts(self) -> tuple[list[Any], Quadratic, ALS]:
+    @property
+    def by_coefficients(self) -> bool:
+        """Whether factors are features times coefficients, solved for by conjugate gradients."""
+        return isinstance(self.estimator_parts()[2], AlternatingCG)
+
+    def side_map(self, side: str) -> FeatureMap:
+        """What turns the features of one side into its design."""
+        found: FeatureMap = self.estimator_parts()[0][0].parts()[SIDES.index(side)]
+        return found
+
+    def widths(self) -> dict[str, int | None]:
+        """Columns of the designs; None for sides without features."""
+        return {
+            side: self.features[side].n_features + isinstance(self.side_map(side), WithOnes)
+            if side in self.features
+            else None
+            for side in SIDES
+        }
+
+    def n_features(self) -> tuple[int, int]:
+        """Columns of the designs, for the need of memory."""
+        row, col = (self.widths()[side] or 0 for side in SIDES)
+        return row, col
+
+    def estimator_parts(self) -> tuple[list[Any], Quadratic, ALS | AlternatingCG]:
         """Copies of the parts of the composition, or a refusal."""
-        terms, loss, solver = self.model._compose(False, False)
+        terms, loss, solver = self.model._compose("row" in self.features, "col" in self.features)
         reason = None
-        if not isinstance(solver, ALS):
-            reason = f"it is solved by {type(solver).__name__}, only solver='als' goes by blocks"
+        if solver is None:
+            reason = "its solver is chosen by the data; name one, solver=ALS() or AlternatingCG()"
+        elif not isinstance(solver, (ALS, AlternatingCG)):
+            reason = (
+                f"it is solved by {type(solver).__name__}, only solver='als' goes by blocks, and with side "
+                "features AlternatingCG"
+            )
         elif len(terms) != 1 or not isinstance(terms[0].parts()[2], LowRank):
             reason = "it needs exactly one term with a LowRank core"
-        elif any(part.inductive for part in terms[0].parts()[:2]):
-            reason = "it has side features"
         elif not isinstance(loss, Quadratic) or loss.blank()[1] != 0.0:
             reason = "the loss must be quadratic, with blank cells missing or pulled to zero"
         elif not terms[0].parts()[3].factored().smooth:
             reason = "the penalty must be a ridge"
+        else:
+            reason = self._why_not_maps(terms[0].parts()[:2], solver)
         if reason is not None:
             raise UnsupportedComposition(f"{type(self.model).__name__} cannot be fitted by blocks: {reason}")
         return [clone(term) for term in terms], clone(loss), clone(solver)
+
+    def _why_not_maps(self, maps: tuple[FeatureMap, FeatureMap], solver: ALS | AlternatingCG) -> str | None:
+        for side, a_map in zip(SIDES, maps, strict=True):
+            # Others need all features at once, or are learned.
+            if type(a_map) not in (Identity, Given, WithOnes):
+                hint = "; pass whiten=False" if isinstance(a_map, Whitened) else ""
+                name = type(a_map).__name__
+                return f"its {side} features go through {name}; only Given and WithOnes go by blocks{hint}"
+            if a_map.needs_features and side not in self.features:
+                return f"it needs {side}_features"
+            if side in self.features and not (a_map.needs_features and isinstance(solver, AlternatingCG)):
+                return f"it takes no {side}_features; IMC and BiasIMC do"
+        return None
 
     def fitted(
         self,
@@ -182,12 +241,13 @@ class Recipe:
         model.offsets_ = Offsets(mean=settings.mean)
         model.row_factors_ = with_mean(rows, "row", settings.mean)
         model.col_factors_ = with_mean(cols, "col", settings.mean)
-        model.widths_, model.state_, model.certificate_ = [self.rank], {}, None
+        model.widths_, model.state_, model.certificate_ = [self.rank], dict(self.state), None
         model.row_ids_, model.col_ids_ = ids
         model.n_features_in_ = len(cols)
-        for side in ("row", "col"):
-            setattr(model, f"n_{side}_features_in_", None)
-            setattr(model, f"{side}_feature_names_", None)
+        for side in SIDES:
+            source = self.features.get(side)
+            setattr(model, f"n_{side}_features_in_", None if source is None else source.n_features)
+            setattr(model, f"{side}_feature_names_", None if source is None else source.names)
         for name, value in facts.items():
             setattr(model, name, value)
         if self.augmented:  # nothing is asked of blocks where the model speaks everywhere

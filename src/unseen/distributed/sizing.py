@@ -16,6 +16,8 @@ BASE = 300 << 20
 """An interpreter with NumPy, SciPy, pyarrow and this package."""
 CHUNK_CELLS = 1 << 20
 """Cells that are read at a time."""
+FEATURES_READ = 64 << 20
+"""Features that are read at a time, in several forms."""
 UNEVEN = 1.15
 """Largest block against the mean, for targets without rows that are blocks by themselves."""
 
@@ -70,6 +72,7 @@ def local_memory(
     item: int = 4,
     id_bytes: int = 0,
     n_threads: int = 1,
+    n_features: tuple[int, int] = (0, 0),
 ) -> MemoryNeed:
     """Memory of a fit from disk on one machine.
 
@@ -80,7 +83,11 @@ def local_memory(
         sweeping  c (4 + 3 item) + min(c, l) k item + (l / blocks) k item + l k item
         fixed     300 MiB + 16 (n + m) + ids
 
-    where the last part of "sweeping" is the file of the other side's factors, mapped into memory.
+    where the last part of "sweeping" is the file of the other side's factors, mapped into memory. With side
+    features, of which d = max(n p, m p') numbers are on the larger side::
+
+        building  at least 64 MiB + 4 (d / blocks) item
+        sweeping  + 2 (d / blocks) item + 6 (l / blocks) k item
 
     Parameters
     ----------
@@ -98,6 +105,8 @@ def local_memory(
         Bytes of the ids of rows and columns.
     n_threads : int, default=1
         Threads.
+    n_features : (int, int), default=(0, 0)
+        Features p of a row and p' of a column, the constant counted.
 
     Returns
     -------
@@ -120,6 +129,10 @@ def local_memory(
     sweeping = cells * (4 + 3 * item) + (touched + UNEVEN * longest / n_blocks + longest) * width
     sweeping += n_threads * 8 * rank * rank
     fixed = BASE + 16 * sum(shape) + id_bytes
+    if any(n_features):
+        design = UNEVEN * max(_numbers(shape, n_features)) / n_blocks * item
+        building = max(building, FEATURES_READ + 4 * design)
+        sweeping += 2 * design + 6 * UNEVEN * longest / n_blocks * width
     return MemoryNeed(int(max(building, reading)), int(sweeping), int(fixed))
 
 
@@ -132,6 +145,7 @@ def cluster_memory(
     *,
     item: int = 4,
     threads: int = 1,
+    n_features: tuple[int, int] = (0, 0),
 ) -> MemoryNeed:
     """Memory of one worker of a cluster.
 
@@ -141,7 +155,14 @@ def cluster_memory(
         sweeping  t (c 3 item + 2 min(c, l) k item + (l / blocks) k item)
         building  t c (3 (8 + item) + 16) + (cells / w) (8 + item)
 
-    Cells are held twice, by rows and by columns; factors twice, this sweep's and the last one's.
+    Cells are held twice, by rows and by columns; factors twice, this sweep's and the last one's. With side
+    features, of which f = n p + m p' numbers are on both sides::
+
+        fixed     + (f / w) item
+        building  + 4 (f / w) item
+        sweeping  + (blocks / w) min(c, l) k item + 6 ((n + m) / w) k item
+
+    since factors that were sent are held while the coefficients of one side are solved for.
 
     Parameters
     ----------
@@ -159,6 +180,8 @@ def cluster_memory(
         Bytes of a value: 4 for float32, 8 for float64.
     threads : int, default=1
         Threads of a worker, each of which works on a block of its own.
+    n_features : (int, int), default=(0, 0)
+        Features p of a row and p' of a column, the constant counted.
 
     Returns
     -------
@@ -179,7 +202,16 @@ def cluster_memory(
     fixed = BASE + 2 * share * record + 2 * sum(shape) / n_workers * width
     sweeping = threads * (cells * 3 * item + (2 * min(cells, longest) + UNEVEN * longest / n_blocks) * width)
     building = threads * cells * (3 * record + 16) + share * record
+    if any(n_features):
+        designs = sum(_numbers(shape, n_features)) / n_workers * item
+        fixed += designs
+        building += 4 * designs
+        sweeping += (n_blocks * min(cells, longest) + 6 * sum(shape)) / n_workers * width
     return MemoryNeed(int(building), int(sweeping), int(fixed))
+
+
+def _numbers(shape: tuple[int, int], n_features: tuple[int, int]) -> list[int]:
+    return [length * count for length, count in zip(shape, n_features, strict=True)]
 
 
 def blocks_for(

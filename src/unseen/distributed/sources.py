@@ -8,7 +8,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,20 @@ from unseen.exceptions import InvalidDataError, ParameterError
 from unseen.typing import Array, BoolArray, FloatArray
 from unseen.validation import float_dtype
 
-__all__ = ["Columns", "IdCells", "Partition", "coded", "find_partitions", "indexed", "read_tables"]
+__all__ = [
+    "Columns",
+    "IdCells",
+    "Partition",
+    "Wanted",
+    "as_table",
+    "coded",
+    "find_partitions",
+    "holds_ids",
+    "holds_numbers",
+    "ids_of",
+    "indexed",
+    "read_tables",
+]
 
 Codes = npt.NDArray[np.int64]
 
@@ -51,6 +64,22 @@ class Columns:
     def names(self) -> list[str]:
         """Names of the columns to read."""
         return [self.row, self.col, *([] if self.value is None else [self.value])]
+
+    def check(self, schema: Any, where: str) -> None:
+        """Refuse a partition that lacks a column or has one of another kind."""
+        for argument in ("row", "col", "value"):
+            name = getattr(self, argument)
+            if name is None:
+                continue
+            if name not in schema.names:
+                raise InvalidDataError(
+                    f"{where}: {argument}={name!r} is not a column; it has "
+                    f"{', '.join(map(repr, schema.names))}"
+                )
+            kind = schema.field(name).type
+            if not (holds_numbers(kind) if argument == "value" else holds_ids(kind)):
+                wanted = "numbers" if argument == "value" else "integers or text"
+                raise InvalidDataError(f"{where}: column {name!r} is {kind}; {wanted} are wanted")
 
 
 @dataclass(frozen=True)
@@ -123,15 +152,28 @@ def _parquet_partitions(address: str) -> list[Partition]:
     return found
 
 
+class Wanted(Protocol):
+    """Columns to read, and what a partition must have."""
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns to read."""
+        ...
+
+    def check(self, schema: Any, where: str) -> None:
+        """Refuse a partition that lacks a column or has one of another kind."""
+        ...
+
+
 def read_tables(
-    partition: Partition, columns: Columns, batch_lines: int | None = None
+    partition: Partition, columns: Wanted, batch_lines: int | None = None
 ) -> Iterator[tuple[Any, int]]:
     """Tables of a partition with the columns that matter, and the number of the first line of each."""
     import pyarrow as pa
 
     if partition.place is None:
-        table = _as_table(partition)
-        _check_schema(table.schema, columns, partition)
+        table = as_table(partition)
+        columns.check(table.schema, partition.name)
         yield table.select(columns.names), 0
         return
     from pyarrow import parquet
@@ -140,7 +182,7 @@ def read_tables(
     with fs.open(place, "rb") as handle:
         try:
             file = parquet.ParquetFile(handle)
-            _check_schema(file.schema_arrow, columns, partition)
+            columns.check(file.schema_arrow, partition.name)
             first = 0
             for batch in file.iter_batches(
                 batch_lines or 1 << 20,
@@ -154,7 +196,8 @@ def read_tables(
             raise InvalidDataError(f"{partition.name}: {error}") from error
 
 
-def _as_table(partition: Partition) -> Any:
+def as_table(partition: Partition) -> Any:
+    """A frame in memory as an Arrow table."""
     import narwhals.stable.v1 as nw
 
     if hasattr(partition.frame, "combine_chunks"):
@@ -168,29 +211,20 @@ def _as_table(partition: Partition) -> Any:
         ) from error
 
 
-def _check_schema(schema: Any, columns: Columns, partition: Partition) -> None:
+def holds_numbers(kind: Any) -> bool:
+    """Whether an Arrow type is one of numbers."""
     from pyarrow import types
 
-    for argument in ("row", "col", "value"):
-        name = getattr(columns, argument)
-        if name is None:
-            continue
-        if name not in schema.names:
-            raise InvalidDataError(
-                f"{partition.name}: {argument}={name!r} is not a column; it has "
-                f"{', '.join(map(repr, schema.names))}"
-            )
-        kind = schema.field(name).type
-        if argument == "value":
-            fits = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
-            wanted = "numbers"
-        else:
-            inside = kind.value_type if types.is_dictionary(kind) else kind
-            fits = types.is_integer(inside) or types.is_string(inside) or types.is_large_string(inside)
-            fits = fits or types.is_null(inside) or types.is_string_view(inside)
-            wanted = "integers or text"
-        if not fits:
-            raise InvalidDataError(f"{partition.name}: column {name!r} is {kind}; {wanted} are wanted")
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
+
+
+def holds_ids(kind: Any) -> bool:
+    """Whether an Arrow type is one of ids: integers or text."""
+    from pyarrow import types
+
+    inside = kind.value_type if types.is_dictionary(kind) else kind
+    kinds = (types.is_integer, types.is_string, types.is_large_string, types.is_null, types.is_string_view)
+    return any(is_kind(inside) for is_kind in kinds)
 
 
 def _values(
@@ -228,7 +262,8 @@ def _values(
     return values, None if kept.all() else kept
 
 
-def _ids(table: Any, name: str, where: str, first: int) -> Any:
+def ids_of(table: Any, name: str, where: str, first: int) -> Any:
+    """A column of ids, none of them missing."""
     column = table.column(name)
     if column.null_count:
         line = int(np.argmax(column.is_null().to_numpy()))
@@ -241,7 +276,7 @@ def coded(table: Any, columns: Columns, where: str, first: int = 0) -> IdCells:
     values, kept = _values(table, columns, where, first)
     sides: list[Any] = []
     for name in (columns.row, columns.col):
-        array = _ids(table, name, where, first)
+        array = ids_of(table, name, where, first)
         encoded = array if hasattr(array, "dictionary") else array.dictionary_encode()
         distinct = as_id_array(encoded.dictionary.to_numpy(zero_copy_only=False), f"{where}: column {name!r}")
         codes = encoded.indices.to_numpy(zero_copy_only=False)
@@ -264,7 +299,7 @@ def indexed(table: Any, columns: Columns, shape: tuple[int, int], where: str, fi
     values, kept = _values(table, columns, where, first)
     sides = []
     for name, length in zip((columns.row, columns.col), shape, strict=True):
-        array = _ids(table, name, where, first)
+        array = ids_of(table, name, where, first)
         indices = array.to_numpy(zero_copy_only=False)
         if indices.dtype.kind not in "iu":
             raise InvalidDataError(f"{where}: column {name!r} must hold integers where shape= is given")

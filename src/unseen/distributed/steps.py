@@ -42,6 +42,8 @@ class Settings:
         Steps of "cg".
     n_threads : int
         Threads for one block.
+    cg_tol : float
+        With features: steps end when the residual has fallen to this share of its start.
     """
 
     loss: Quadratic
@@ -52,6 +54,7 @@ class Settings:
     method: Literal["cholesky", "cg"] = "cholesky"
     cg_steps: int = 3
     n_threads: int = 1
+    cg_tol: float = 1e-3
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from unseen.linalg.designs import Design, IdentityDesign, as_design
 from unseen.maps.base import FeatureMap, MapParams
 from unseen.typing import Array, Features, FloatArray
 
-__all__ = ["Constant", "Given", "Identity", "IdentityWithOnes", "WithOnes", "standardized"]
+__all__ = ["Constant", "Given", "Identity", "IdentityWithOnes", "WithOnes", "hardly_varies", "standardized"]
 
 
 class Identity(FeatureMap):
@@ -103,8 +103,12 @@ class Given(FeatureMap):
         if sparse.issparse(features):
             square = np.asarray(features.multiply(features).mean(axis=0), dtype=np.float64).ravel()
             return {"scale": _inverse_scale(np.sqrt(square))}
-        mean = features.mean(axis=0, dtype=np.float64)
-        deviation = features.std(axis=0, dtype=np.float64)
+        return self.scales(features.mean(axis=0, dtype=np.float64), features.std(axis=0, dtype=np.float64))
+
+    def scales(self, mean: Array, deviation: Array) -> MapParams:
+        """Parameters for dense features with these means and standard deviations."""
+        if not self.standardize:
+            return {}
         # A column that varies only by rounding is a constant.
         constant = deviation <= 1e-12 * np.maximum(np.abs(mean), 1.0)
         mean = np.where(constant, 0.0, mean)
@@ -142,18 +146,25 @@ class WithOnes(Given):
 
     def init(self, features: Features | None, n_entities: int, rng: np.random.Generator) -> MapParams:
         params = super().init(features, n_entities, rng)
-        if features is None or not (constant := np.flatnonzero(_constant_columns(features))).size:
+        if features is None:
+            return params
+        return self.without_constants(params, _constant_columns(features))
+
+    def without_constants(self, params: MapParams, is_constant: Array) -> MapParams:
+        """Parameters that leave out constant features, with a warning."""
+        constant = np.flatnonzero(is_constant)
+        if not constant.size:
             return params
         shown = ", ".join(map(str, constant[:5])) + (", ..." if constant.size > 5 else "")
         warnings.warn(
-            f"{constant.size} of {features.shape[1]} features are constant (column {shown}) and repeat the "
+            f"{constant.size} of {is_constant.size} features are constant (column {shown}) and repeat the "
             "intercept; they are left out",
             DataWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
-        scale = params.get("scale", np.ones(features.shape[1]))
+        scale = params.get("scale", np.ones(is_constant.size))
         scale[constant] = 0.0
-        return {"mean": np.zeros(features.shape[1]), **params, "scale": scale}
+        return {"mean": np.zeros(is_constant.size), **params, "scale": scale}
 
     def apply(
         self, features: Features | None, n_entities: int, params: MapParams, n_threads: int = 1
@@ -188,6 +199,11 @@ def _constant_columns(features: Features) -> Array:
         high, low = (extreme.toarray().ravel() for extreme in (features.max(axis=0), features.min(axis=0)))
     else:
         high, low = features.max(axis=0), features.min(axis=0)
+    return hardly_varies(low, high)
+
+
+def hardly_varies(low: Array, high: Array) -> Array:
+    """Whether columns with these extremes vary by no more than rounding."""
     spread: Array = high - low <= 1e-12 * np.maximum(np.abs(high), 1.0)
     return spread
 
