@@ -46,6 +46,18 @@ def disk_table(run: dict[str, Any]) -> str:
     return table([f"{run['cells']:,} cells, rank {run['rank']}", ""], rows)
 
 
+def features_table(run: dict[str, Any]) -> str:
+    rows = [
+        ["seconds a sweep in memory, 2 threads", f"{run['memory_sweep_s']:.2f}"],
+        ["seconds a sweep from disk, 2 threads", f"{run['disk_sweep_s']:.2f}"],
+        ["seconds a sweep on 2 workers of 1 thread", f"{run['dask_sweep_s']:.2f}"],
+        ["steps of conjugate gradients a sweep", f"{run['steps_a_sweep']:.0f}"],
+        ["relative difference of the objectives", f"{run['objective_difference']:.1e}"],
+    ]
+    head = f"{run['cells']:,} cells, {run['features']} features on each side, rank {run['rank']}"
+    return table([head, ""], rows)
+
+
 def spark_table(run: dict[str, Any]) -> str:
     last = str(run["sweeps"])
     rows = [
@@ -125,6 +137,10 @@ def tables() -> dict[str, str]:
     found = {name: maker(results[name]) for name, maker in makers.items() if name in results}
     found |= {name: "Not measured yet." for name in makers if name not in results}
     found["cost"] = cost_table(results["overhead"]) if "overhead" in results else "Not measured yet."
+    has_features = (STORED / "distributed_features.json").exists()
+    found["features"] = (
+        features_table(stored("distributed_features")) if has_features else "Not measured yet."
+    )
     return found | {"sizing": sizing_table()}
 
 

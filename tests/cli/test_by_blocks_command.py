@@ -68,4 +68,25 @@ def test_wrong_usage_is_refused(files: Files, parquet: Path, run: Run, tmp_path:
     wrong = run("fit", parquet, *out, "--memory", "lots", code=2)
     assert "memory must be a number of bytes" in wrong.err
     features = run("fit", parquet, *out, "--memory", "1GiB", "--row-features", files.row_features, code=2)
-    assert "knows no side features" in features.err
+    assert "read Parquet" in features.err
+    missing = run("fit", parquet, *out, "--memory", "1GiB", "--missing", "zero", code=2)
+    assert "wants features of every id" in missing.err
+
+
+def test_features_by_blocks_are_those_of_a_fit_in_memory(
+    files: Files, parquet: Path, run: Run, tmp_path: Path
+) -> None:
+    tables = {side: tmp_path / f"{side}.parquet" for side in ("row", "col")}
+    pd.read_csv(files.row_features).drop(columns="kind").to_parquet(tables["row"])
+    pd.read_csv(files.col_features, sep="\t").to_parquet(tables["col"])
+    settings = ("--method", "imc", "--rank", 2, "--reg", 0.5, "--max-iter", 4)
+    sides = ("--row-features", tables["row"], "--col-features", tables["col"])
+    done = run(
+        "fit", parquet, "--out", tmp_path / "one", *settings, *sides, "--memory", "1GiB", "--json"
+    ).document
+    plain = run("fit", files.ratings, "--out", tmp_path / "two", *settings, *sides, "--json").document
+    assert done["objective"] == pytest.approx(plain["objective"], rel=1e-6)
+    one, two = (unseen.load(tmp_path / name) for name in ("one", "two"))
+    assert one.source_["row_feature_names"] == two.source_["row_feature_names"]
+    new = np.ones((2, one.n_row_features_in_))
+    np.testing.assert_allclose(one.predict_new(new), two.predict_new(new), atol=1e-4)

@@ -49,6 +49,7 @@ def fit_by_blocks(
     model_path: Path,
     about: dict[str, Any],
     columns: dict[str, Any],
+    features: dict[str, Any],
     *,
     dask: str | None,
     memory: str | None,
@@ -68,6 +69,8 @@ def fit_by_blocks(
         ``method`` and ``task``.
     columns : dict
         Options that name the columns, as `CellFile` takes them.
+    features : dict
+        ``row_features`` and ``col_features``, Parquet files or folders or None, and their ``id_column``.
     dask : str or None
         Address of a scheduler, or "local".
     memory : str or None
@@ -80,28 +83,32 @@ def fit_by_blocks(
     if dask is not None and memory is not None:
         raise UsageError("--dask and --memory exclude each other: workers have limits of their own")
     row, col, value = CellFile(_first_file(data), **columns).columns()
+    for name in ("row_features", "col_features"):
+        if features[name] is not None:
+            _first_file(features[name])
+            features[name] = str(features[name])
     start = time.perf_counter()
     if "verbose" in model.get_params():
         model.set_params(verbose=0)
     if dask is None:
         fit: Any = DiskCompleter(model, memory=memory or "4GiB", n_jobs=n_jobs, verbose=out.progress)
         try:
-            fit.fit(str(data), row=row, col=col, value=value)
+            fit.fit(str(data), row=row, col=col, value=value, **features)
             fitted = fit.to_local()
         finally:
             fit.close()
     else:
         with cluster_client(dask) as client:
             fit = DaskCompleter(model, client=client, verbose=out.progress)
-            fitted = fit.fit(str(data), row=row, col=col, value=value).to_local()
+            fitted = fit.fit(str(data), row=row, col=col, value=value, **features).to_local()
     seconds = time.perf_counter() - start
     fitted.source_ = {
         **about,
         "row": row,
         "col": col,
         "value": value,
-        "row_feature_names": None,
-        "col_feature_names": None,
+        "row_feature_names": fitted.row_feature_names_,
+        "col_feature_names": fitted.col_feature_names_,
     }
     fitted.save(model_path)
     document = {

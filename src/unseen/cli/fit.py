@@ -76,10 +76,9 @@ def fit(
     if dask is not None or memory is not None:
         from unseen.cli.by_blocks import fit_by_blocks
 
-        refuse_options(
-            "a fit by blocks knows no side features and reads Parquet alone",
-            sep=sep, row_features=row_features, col_features=col_features, id_column=id_column,
-        )  # fmt: skip
+        refuse_options("a fit by blocks reads Parquet alone", sep=sep)
+        if missing is not o.Missing.ERROR:
+            raise UsageError("--missing: a fit by blocks wants features of every id; only error is known")
         about = {"method": method, "task": task_of(method, task)}
         columns = {
             "row": row,
@@ -88,7 +87,10 @@ def fit(
             "has_values": not no_value,
             "values_optional": about["task"] != "explicit",
         }
-        fit_by_blocks(out, model, data, model_path, about, columns, dask=dask, memory=memory, n_jobs=n_jobs)
+        features = {"row_features": row_features, "col_features": col_features, "id_column": id_column}
+        fit_by_blocks(
+            out, model, data, model_path, about, columns, features, dask=dask, memory=memory, n_jobs=n_jobs
+        )
         return
     file = o.cell_file(data, row, col, value, no_value, sep, no_header, edges, task=task_of(method, task))
     cells = file.read()
