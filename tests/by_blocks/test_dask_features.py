@@ -18,7 +18,7 @@ dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
 from block_data import MODELS, WITH_FEATURES, frame, side_features  # noqa: E402
 
 from unseen.distributed import DaskCompleter, DiskCompleter, dask_features  # noqa: E402
-from unseen.exceptions import InvalidDataError  # noqa: E402
+from unseen.exceptions import InvalidDataError, ParameterError  # noqa: E402
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
@@ -39,7 +39,9 @@ def client() -> Iterator[Any]:
 
 
 def by_dask(client: Any, model: Any, *args: Any, **options: Any) -> Any:
-    return DaskCompleter(model, client=client, n_blocks=2, dtype="float64").fit(*args, **options)
+    # Patience for processes that import all they need on a busy machine.
+    fit = DaskCompleter(model, client=client, n_blocks=2, dtype="float64", patience=300.0)
+    return fit.fit(*args, **options)
 
 
 def from_disk(model: Any, *args: Any, n_blocks: int = 2, **options: Any) -> Any:
@@ -72,6 +74,8 @@ def test_the_fit_from_disk_to_the_last_bit(client: Any, monkeypatch: pytest.Monk
     lazy = dd.from_pandas(cols, npartitions=2)
     fit = by_dask(client, model, data, **names, row_features=parts, col_features=lazy)
     assert_same_bits(fit.to_local(), expected)
+    with pytest.raises(ParameterError, match="col_features is a dask DataFrame"):
+        from_disk(model, data, **names, col_features=lazy)
     assert fit.to_local().row_feature_names_ == [f"row{place}" for place in range(6)]
     monkeypatch.setattr(dask_features, "SEND_ONCE", 0)  # all arrays as results of tasks
     assert_same_bits(by_dask(client, model, data, **names, **features).to_local(), expected)
@@ -133,12 +137,14 @@ def test_bad_features_are_named(client: Any) -> None:
         )
 
 
-ALL_MODELS = {**{name: MODELS[name] for name in ("mf-mean", "bias-mc", "amf")}, **WITH_FEATURES}
+ALL_MODELS = {
+    **{name: MODELS[name] for name in ("mf-mean", "bias-mc", "amf")},
+    **{name: WITH_FEATURES[name] for name in ("imc", "bias-imc")},
+}
 
 
 def fitted(client: Any, name: str, data: pd.DataFrame) -> Any:
-    model, names = ALL_MODELS[name]
-    model = type(model)(**{**model.get_params(), "max_iter": 2})
+    model, names = quick(name) if name in WITH_FEATURES else ALL_MODELS[name]
     features = side_features(data) if name in WITH_FEATURES else {}
     return by_dask(client, model, [data.iloc[::2], data.iloc[1::2]], **names, **features).to_local()
 
@@ -161,12 +167,12 @@ def test_a_worker_that_is_killed_in_a_sweep_changes_nothing() -> None:
     data = frame()
     with cluster_of(2, processes=True) as cluster, distributed.Client(cluster) as client:
         for sides in (("row", "col"), ("row",)):
-            model, names = WITH_FEATURES["imc"]
+            model, names = quick("imc")
             features = {key: table for key, table in side_features(data).items() if key[:3] in sides}
             expected = from_disk(model, data, **names, **features)
             victim = next(iter(client.run(os.getpid).values()))
-            fit = DaskCompleter(model, client=client, n_blocks=2, dtype="float64")
-            killed = kill_in_solve(fit, victim, after=12)
+            fit = DaskCompleter(model, client=client, n_blocks=2, dtype="float64", patience=300.0)
+            killed = kill_in_solve(fit, victim, after=5)
             fit.fit(data, **names, **features)
             assert killed == [victim]
             assert_same_bits(fit.to_local(), expected)

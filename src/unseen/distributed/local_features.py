@@ -24,7 +24,9 @@ from unseen.distributed.features import (
     squares_about,
 )
 from unseen.distributed.local_engine import LocalEngine
+from unseen.distributed.sources import Partition
 from unseen.distributed.steps import Part, Settings, Start
+from unseen.exceptions import ParameterError
 from unseen.maps import FeatureMap
 from unseen.maps.base import MapParams
 from unseen.typing import FloatArray
@@ -80,6 +82,10 @@ def _deal(engine: LocalEngine, source: FeatureSource, ids: Vocabulary | None, dt
         return
     assert source.columns is not None
     for place, partition in enumerate(source.partitions):
+        if not isinstance(partition, Partition):
+            raise ParameterError(
+                f"{source.argument} is a dask DataFrame; a fit from disk reads frames in memory and Parquet"
+            )
         for lines in read_lines(partition, source.columns, dtype):
             placed = place_by_number(lines, length) if ids is None else place_by_ids(lines, ids.values, 0)
             block = np.searchsorted(bounds, placed.ids, side="right") - 1
