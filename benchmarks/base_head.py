@@ -41,14 +41,14 @@ def times(python: Path) -> dict[str, float]:
     return found
 
 
-def compare(base: str, head: str) -> Iterator[tuple[str, float, float]]:
+def compare(base: str, head: str, n_turns: int = TURNS) -> Iterator[tuple[str, float, float]]:
     """Median seconds of each job at both commits."""
     with tempfile.TemporaryDirectory() as name:
         folders = [Path(name) / side for side in ("base", "head")]
         try:
             pythons = [prepare(commit, folder) for commit, folder in zip((base, head), folders, strict=True)]
             turns: list[list[dict[str, float]]] = [[], []]
-            for _ in range(TURNS):
+            for _ in range(n_turns):
                 for place, python in enumerate(pythons):
                     turns[place].append(times(python))
         finally:
@@ -68,9 +68,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("base", help="commit to compare with")
     parser.add_argument("head", nargs="?", default="HEAD", help="commit that is judged")
     parser.add_argument("--limit", type=float, default=1.3, help="end with 1 if a job takes that much longer")
+    parser.add_argument("--turns", type=int, default=TURNS, help="times that each commit runs the jobs")
     given: Any = parser.parse_args(arguments)
     worst = 0.0
-    for job, before, after in compare(given.base, given.head):
+    for job, before, after in compare(given.base, given.head, given.turns):
         worst = max(worst, after / before)
         print(f"{job:30s} {before:8.3f} s {after:8.3f} s   ratio {after / before:.2f}", flush=True)
     sys.exit(int(worst > given.limit))

@@ -11,10 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from unseen import kernels
 from unseen.data import Observations
 from unseen.typing import Array, FloatArray, IndexArray
 
-__all__ = ["Offsets", "bias_sweeps", "fit_offsets", "row_biases"]
+__all__ = ["Offsets", "bias_objective", "bias_sweeps", "fit_offsets", "row_biases"]
+
+CELLS_AT_A_TIME = 1 << 16
+"""Cells of a part: float64 copies of it stay in cache."""
 
 
 @dataclass(frozen=True)
@@ -55,35 +59,59 @@ class Offsets:
 
 
 def fit_offsets(
-    cells: Observations, center: str, reg: tuple[float, float] = (5.0, 5.0), n_sweeps: int = 15
+    cells: Observations,
+    center: str,
+    reg: tuple[float, float] = (5.0, 5.0),
+    n_sweeps: int = 15,
+    *,
+    n_threads: int = 1,
 ) -> Offsets:
     """Offsets for ``center`` in {"none", "mean", "biases"}."""
     if center == "none":
         return Offsets()
     if center == "mean":
         return Offsets(mean=float(cells.values.mean(dtype=np.float64)))
-    sweeps = bias_sweeps(cells, *reg)
-    return [next(sweeps)[0] for _ in range(n_sweeps)][-1]
+    sweeps = bias_sweeps(cells, *reg, n_threads=n_threads)
+    return [next(sweeps) for _ in range(n_sweeps)][-1]
 
 
-def bias_sweeps(cells: Observations, reg_row: float, reg_col: float) -> Iterator[tuple[Offsets, float]]:
-    """Exact alternating minimisation over row and column biases, with the objective of each sweep.
+def bias_sweeps(
+    cells: Observations, reg_row: float, reg_col: float, *, n_threads: int = 1
+) -> Iterator[Offsets]:
+    """Exact alternating minimisation over row and column biases.
 
-    Rows come last, so a row's bias is what :func:`row_biases` gives for the same cells.
+    Rows come last, so a row's bias is what :func:`row_biases` gives for the same cells. The values enter
+    through their sums over rows and columns alone; a half sweep adds up the biases of the other side over
+    the pattern.
     """
     n, m = cells.shape
     mean = float(cells.values.mean(dtype=np.float64))
-    deviation = cells.values - mean
+    by_row, csc = (cells.indptr, cells.indices), cells.csc
+    row_count, col_count = np.diff(cells.indptr), np.diff(csc.indptr)
+    row_sums = kernels.spmm(*by_row, cells.values, np.ones((m, 1)), n_threads=n_threads)[:, 0]
+    row_sums -= mean * row_count
+    col_sums = np.bincount(cells.indices, cells.values, minlength=m) - mean * col_count
     row: FloatArray = np.zeros(n)
-    col: FloatArray = np.zeros(m)
-    row_size = np.bincount(cells.rows, minlength=n) + reg_row
-    col_size = np.bincount(cells.indices, minlength=m) + reg_col
     while True:
-        col = _ratio(np.bincount(cells.indices, deviation - row[cells.rows], minlength=m), col_size)
-        row = _ratio(np.bincount(cells.rows, deviation - col[cells.indices], minlength=n), row_size)
-        residual = deviation - row[cells.rows] - col[cells.indices]
-        objective = 0.5 * float(residual @ residual + reg_row * (row @ row) + reg_col * (col @ col))
-        yield Offsets(mean, row, col, reg_row, reg_col), objective
+        above = kernels.spmm(csc.indptr, csc.indices, 1.0, row[:, None], n_threads=n_threads)[:, 0]
+        col = _ratio(col_sums - above, col_count + reg_col)
+        above = kernels.spmm(*by_row, 1.0, col[:, None], n_threads=n_threads)[:, 0]
+        row = _ratio(row_sums - above, row_count + reg_row)
+        yield Offsets(mean, row, col, reg_row, reg_col)
+
+
+def bias_objective(cells: Observations, offsets: Offsets) -> float:
+    """What the sweeps lower."""
+    row, col = offsets.row, offsets.col
+    assert row is not None
+    assert col is not None
+    total = offsets.reg_row * float(row @ row) + offsets.reg_col * float(col @ col)
+    rows = cells.rows
+    for start in range(0, cells.nnz, CELLS_AT_A_TIME):
+        part = slice(start, start + CELLS_AT_A_TIME)
+        residual = cells.values[part] - offsets.at(rows[part], cells.indices[part])
+        total += float(residual @ residual)
+    return 0.5 * total
 
 
 def row_biases(cells: Observations, offsets: Offsets) -> FloatArray | None:

@@ -28,6 +28,7 @@ from unseen import (
 )
 from unseen.diagnostics import identifiability
 from unseen.exceptions import ParameterError, UnsupportedComposition
+from unseen.offsets import bias_objective, bias_sweeps, fit_offsets
 from unseen.problem import Problem
 from unseen.solvers import ALS, CCD, LBFGS, AlternatingCG, Monitor, Solver, choose_solver
 
@@ -155,6 +156,35 @@ def test_joint_is_below_biases_first() -> None:
     assert offsets.col is not None
     extra = 0.5 * float(offsets.row @ offsets.row + offsets.col @ offsets.col)
     assert joint.history_[-1]["objective"] < 0.99 * (first.history_[-1]["objective"] + extra)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_biases_first_are_those_of_plain_sums(dtype: Any) -> None:
+    """The sweeps that work on sums, against the same written with all cells at hand."""
+    X = ratings(share=0.3, dtype=dtype)
+    X[3], X[:, 5] = np.nan, np.nan  # nothing known: bias zero
+    known, filled = ~np.isnan(X), np.nan_to_num(X.astype(np.float64))
+    cells = Observations.from_dense(X)
+    mean = filled.sum() / known.sum()
+    row, col = np.zeros(N), np.zeros(M)
+    sweeps = bias_sweeps(cells, ROW_REG, COL_REG)
+    for _ in range(6):
+        found = next(sweeps)
+        col = np.where(known, filled - mean - row[:, None], 0.0).sum(0) / (known.sum(0) + COL_REG)
+        row = np.where(known, filled - mean - col, 0.0).sum(1) / (known.sum(1) + ROW_REG)
+        assert found.row is not None
+        assert found.col is not None
+        np.testing.assert_allclose(found.row, row, atol=1e-12)
+        np.testing.assert_allclose(found.col, col, atol=1e-12)
+        left = np.where(known, filled - mean - row[:, None] - col, 0.0)
+        value = 0.5 * (np.sum(left**2) + ROW_REG * row @ row + COL_REG * col @ col)
+        np.testing.assert_allclose(bias_objective(cells, found), value, rtol=1e-12)
+    assert found.row[3] == found.col[5] == 0.0
+    next(twice := bias_sweeps(cells, ROW_REG, COL_REG))
+    assert not np.allclose(next(twice).row, row, atol=1e-6)  # control: two sweeps are not six
+    np.testing.assert_array_equal(
+        fit_offsets(cells, "biases", n_threads=3).row, fit_offsets(cells, "biases").row
+    )
 
 
 def test_fold_in_is_a_refit_of_the_row() -> None:

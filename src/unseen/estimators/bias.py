@@ -9,7 +9,7 @@ import numpy as np
 from unseen.data import Observations
 from unseen.estimators.base import Completer
 from unseen.exceptions import InvalidDataError, ParameterError
-from unseen.offsets import Offsets, bias_sweeps, row_biases
+from unseen.offsets import Offsets, bias_objective, bias_sweeps, row_biases
 from unseen.solvers import Monitor, Sweep
 from unseen.typing import Features, FloatArray
 from unseen.validation import check_count, check_pair, check_positive
@@ -104,8 +104,8 @@ class BiasModel(Completer):
         )
         sweeps = bias_sweeps(cells, reg_row, reg_col)
         while True:
-            offsets, objective = next(sweeps)
-            if monitor.record(Sweep({}, objective, {})):
+            offsets = next(sweeps)
+            if monitor.record(Sweep({}, bias_objective(cells, offsets), {})):
                 break
         monitor.close()
         assert offsets.row is not None

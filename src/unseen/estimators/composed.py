@@ -121,7 +121,8 @@ class ComposedCompleter(FactoredCompleter):
         center = check_choice("center", self.center, self.centers)
         bias_reg = check_pair("bias_reg", self.bias_reg)
         training, held_out = self._hold_out(cells, rng)
-        offsets = fit_offsets(training, "mean" if center == "joint" else center, bias_reg)
+        subtracted = "mean" if center == "joint" else center
+        offsets = fit_offsets(training, subtracted, bias_reg, n_threads=self._n_threads())
         residual = _subtract(training, offsets)
         composition = self._compose(features["row"] is not None, features["col"] is not None)
         terms = [clone(term) for term in composition.terms]
