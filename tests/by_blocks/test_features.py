@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,10 @@ from block_data import NAMES, WITH_FEATURES, frame, in_memory, side_features
 
 import unseen
 from unseen import GIMC, IMC, BiasIMC, Completion, Given, Identity, LowRank, MatrixFactorization, Ridge, Term
-from unseen.distributed import DiskCompleter, cluster_memory, local_memory
+from unseen.distributed import DiskCompleter, cluster_memory, feature_steps, local_memory
+from unseen.distributed.blocks import Triples, build_block
 from unseen.distributed.features import extent, map_params_of, mean_of, squares_about
+from unseen.distributed.steps import Settings
 from unseen.exceptions import (
     DataWarning,
     InvalidDataError,
@@ -28,6 +31,7 @@ from unseen.exceptions import (
     ParameterError,
     UnsupportedComposition,
 )
+from unseen.losses import Background, Biased, Squared
 from unseen.maps import WithOnes
 from unseen.solvers import AlternatingCG
 
@@ -153,6 +157,36 @@ def test_scales_summed_by_blocks_are_those_of_all_features() -> None:
         warnings.simplefilter("ignore")
         wrong = map_params_of(a_map, extents, squares[:-1])  # negative control: a block is forgotten
     assert not np.allclose(wrong["scale"], expected["scale"], rtol=1e-3)
+
+
+@pytest.mark.parametrize("loss", [Squared(), Biased(0.8), Squared(2.0, Background(0.3))])
+def test_derivatives_of_a_block_are_those_of_its_objective(loss: Any) -> None:
+    rng = np.random.default_rng(0)
+    rows, cols = np.divmod(rng.choice(20 * 9, 60, replace=False), 9)
+    cells = build_block(Triples(rows, cols, rng.standard_normal(60)), 0, 20, 9, "mean", "float64")
+    design, factors = rng.standard_normal((20, 4)), rng.standard_normal((9, 3))
+    settings = Settings(loss, 0.7, 3, "float64", mean=0.2)
+    around = feature_steps.Surroundings(cells, factors[cells.touched], factors.T @ factors, settings)
+    at, along = rng.standard_normal((4, 3)), rng.standard_normal((4, 3))
+
+    def value(coefficients: Any) -> float:
+        near = design @ coefficients
+        data, squares = feature_steps.judge_block(around, near)
+        return data + 0.5 * loss.blank()[0] * (np.sum((near @ factors.T) ** 2) - squares)
+
+    def slope(coefficients: Any) -> Any:
+        return feature_steps.slope_block(around, design, design @ coefficients)
+
+    step = 1e-5
+    numeric = (value(at + step * along) - value(at - step * along)) / (2 * step)
+    assert float(np.sum(slope(at) * along)) == pytest.approx(numeric, rel=1e-7)
+    bend = (slope(at + step * along) - slope(at - step * along)) / (2 * step)
+    np.testing.assert_allclose(feature_steps.product_block(around, design, along), bend, rtol=1e-7)
+    # Negative control: a wrong design, and a background that is forgotten.
+    assert abs(np.sum(slope(at)[::-1] * along) / numeric - 1.0) > 1e-3
+    if loss.blank()[0]:
+        blind = replace(around, other_gram=np.zeros((3, 3)))
+        assert abs(np.sum(feature_steps.slope_block(blind, design, design @ at) * along) / numeric - 1) > 1e-3
 
 
 def test_threads_change_nothing_and_float32_stays() -> None:
