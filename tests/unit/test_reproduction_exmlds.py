@@ -81,18 +81,23 @@ def test_settings_are_chosen_on_training_rows_alone(label_set, monkeypatch):
     assert exmlds_labels.choose("Bibtex", "ExMLDS1") == before
 
 
-def test_times_are_compared_where_both_were_taken(label_set):
-    def run(method, seconds):
-        scores = {"precision": [60.0, 40.0, 30.0], "psp": [1.0] * 3, "setting": {}}
-        bins = {"head": 1.0, "middle": 1.0, "tail": 1.0}
-        facts = {"kind": "test", "data": "Bibtex", "split": "one", "method": method}
-        return {**facts, **scores, "recall_by_bin": bins, "fit_s": seconds, "predict_s": 0.1}
+def test_times_are_compared():
+    def took(method, seconds):
+        return {"kind": "times", "data": "Bibtex", "method": method, "cpu_s": seconds}
 
     for slow, verdict in ((20.0, Verdict.HOLDS), (0.5, Verdict.FAILS)):
-        claims = exmlds_labels.claims([run("ExMLDS1", 1.0), run("SLEEC", slow)])
-        about = {claim.text: claim for claim in claims}
+        rows = [took("ExMLDS1", 1.0), took("ExMLDS2", slow), took("SLEEC", slow)]
+        about = {claim.text: claim for claim in exmlds_labels.claims(rows)}
         assert about["ExMLDS1 trains faster than SLEEC"].verdict is verdict
         assert about["about 14 times faster on Bibtex, 5 times on Delicious"].verdict is verdict
+        assert about["ExMLDS2 is slower than ExMLDS1"].verdict is verdict
+        assert exmlds_labels.tables(rows)["times"].lines[0][:3] == ["Bibtex", "1.0", "23"]
+
+
+def test_times_are_taken(label_set):
+    (row,) = exmlds_labels.fit_time("Bibtex", "ExMLDS1")
+    assert row["cpu_s"] >= 0
+    assert exmlds_labels.tables([row])["times"].lines[0][3] == "not run"  # ExMLDS2
 
 
 def test_hidden_labels(monkeypatch):
@@ -130,18 +135,19 @@ def test_only_the_best_joint_trial_is_run_on_test_rows(monkeypatch):
     monkeypatch.setattr(exmlds_joint, "TRIALS", settings)
     exmlds_joint.rows_of.cache_clear()
     try:
-        *trials, last = exmlds_joint.units(False)
-        found = {unit.key: as_stored(unit.run()) for unit in trials}
-        final = as_stored(last.run(*(found[key] for key in last.needs)))
+        found: dict[str, list] = {}
+        for unit in exmlds_joint.units(False):
+            found[unit.key] = as_stored(unit.run(*(found[key] for key in unit.needs)))
     finally:
         exmlds_joint.rows_of.cache_clear()
-    rows = [row for part in found.values() for row in part]
+    rows = [row for key, part in found.items() if "test" not in key for row in part]
+    final = [row for key, part in found.items() if "test" in key for row in part]
     fresh = [row for row in rows if not {"method", "init"} & set(row["settings"])]
     assert len(fresh) == 3
     best = max(fresh, key=lambda row: sum(row["power 4"]))
-    assert [row["trial"] for row in final] == ["ExMLDS1", best["trial"]]
+    assert [row["trial"] for row in final] == ["ExMLDS1", best["trial"], "from ExMLDS1"]
     experiment = exmlds_joint.EXPERIMENT
     assert set(experiment.tables(rows + final)) == {"Bibtex trials", "Bibtex test", "table 5"}
     assert experiment.claims(rows + final)[0].verdict is Verdict.UNTESTED
-    assert experiment.claims(rows + final)[2].verdict is not Verdict.UNTESTED
+    assert all(claim.verdict is not Verdict.UNTESTED for claim in experiment.claims(rows + final)[1:])
     assert experiment.figures(rows + final)

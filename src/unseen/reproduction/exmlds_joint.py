@@ -138,22 +138,28 @@ def trial(name: str, title: str) -> list[Row]:
     return [{**facts, "cpu_s": round(time.process_time() - start, 1), **judged(name, V, fit, held)}]
 
 
-def starts_fresh(title: str) -> bool:
-    """Learned in one go, from a random start."""
-    return not {"method", "init"} & set(TRIALS[title])
+def joint_trials(warm: bool) -> list[str]:
+    """Trials learned in one go, from the map of ExMLDS1 or from random numbers."""
+    return [
+        title
+        for title, settings in TRIALS.items()
+        if "method" not in settings and ("init" in settings) == warm
+    ]
 
 
-def best_of(rows: list[Row]) -> Row:
-    """The fresh trial that is best on validation rows."""
-    fresh = [row for row in rows if starts_fresh(row["trial"])]
-    return max(fresh, key=lambda row: float(sum(row["power 4"])))
+def best_of(rows: list[Row], warm: bool) -> str:
+    """The trial that is best on validation rows."""
+    rivals = [row for row in rows if row["trial"] in joint_trials(warm)]
+    title: str = max(rivals, key=lambda row: float(sum(row["power 4"])))["trial"]
+    return title
 
 
-def final(name: str, *parts: list[Row]) -> list[Row]:
-    """ExMLDS1 and the trial that was best, on test rows."""
+def final(name: str, warm: bool, *parts: list[Row]) -> list[Row]:
+    """The trial that was best on test rows; beside those from random numbers also ExMLDS1."""
     _, _, train, test = rows_of(name)
+    best = best_of([row for part in parts for row in part], warm)
     rows = []
-    for title in ("ExMLDS1", best_of([row for part in parts for row in part])["trial"]):
+    for title in (best,) if warm else ("ExMLDS1", best):
         V = regressor(name, train, TRIALS[title])
         rows.append({"part": "test", "data": name, "trial": title, **judged(name, V, train, test)})
     return rows
@@ -165,8 +171,10 @@ def units(quick: bool) -> list[Unit]:
     for name in ("Bibtex",) if quick else SETS:
         keys = [f"{name} {title}" for title in titles]
         parts += [Unit(key, partial(trial, name, title)) for key, title in zip(keys, titles, strict=True)]
-        rivals = tuple(key for key, title in zip(keys, titles, strict=True) if starts_fresh(title))
-        parts.append(Unit(f"{name} test", partial(final, name), needs=rivals))
+        for warm, key in ((False, f"{name} test"), (True, f"{name} test, from ExMLDS1")):
+            rivals = tuple(f"{name} {title}" for title in joint_trials(warm) if title in titles)
+            if rivals:
+                parts.append(Unit(key, partial(final, name, warm), needs=rivals))
     return parts
 
 
@@ -201,7 +209,17 @@ def claims(rows: list[Row]) -> list[Claim]:
         return [a >= b for a, b in zip(own[title], own["ExMLDS1"], strict=True)]
 
     names = list(dict.fromkeys(row["data"] for row in rows))
-    chosen = {name: best_of(of(rows, "trials", name))["trial"] for name in names if of(rows, "test", name)}
+    run = {name: [row["trial"] for row in of(rows, "test", name)] for name in names}
+
+    def on_test_rows(warm: bool) -> list[bool]:
+        return [
+            case
+            for name, titles in run.items()
+            for title in titles
+            if title in joint_trials(warm)
+            for case in ahead(name, "test", title)
+        ]
+
     why = "P@1, P@3 and P@5, the paper's votes"
     return [
         Claim(
@@ -216,7 +234,12 @@ def claims(rows: list[Row]) -> list[Claim]:
         ),
         Claim.judged(
             "with the best settings that were tried it does (not claimed by the paper)",
-            [case for name, title in chosen.items() for case in ahead(name, "test", title)],
+            on_test_rows(warm=False),
+            f"from random numbers, test rows; {why}",
+        ),
+        Claim.judged(
+            "started at the map of ExMLDS1 (ours) it is not below ExMLDS1",
+            on_test_rows(warm=True),
             f"test rows; {why}",
         ),
     ]
@@ -247,7 +270,7 @@ EXPERIMENT = Experiment(
     paper="exmlds",
     shows="table 5: the regressor learned in one go; trials on sets that can be had",
     differences="None of the six sets of the paper could be had: trials on Bibtex and Delicious instead, "
-    "judged on a fifth of the training rows; the best one is run on test rows. One learner and one part, "
+    "judged on a fifth of the training rows; the best ones are run on test rows. One learner and one part, "
     "the paper has 15 learners; cosine votes.",
     units=units,
     tables=tables,
