@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -95,6 +96,8 @@ def test_what_is_judged() -> None:
     assert SUMMARIES["growth"](cells()).ratios[0].holds == "no"  # 1.5 is more than 1.2
     assert Ratio("x", None, at_least=2.0).holds == ""
     assert bench.shown(None) == "not reached"
+    assert bench.judged(ratios[1], "large") == ("at most 1.1", "no")
+    assert bench.judged(ratios[1], "small") == ("", "")
 
 
 def test_tables_of_made_up_results() -> None:
@@ -136,3 +139,27 @@ def test_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[
         assert message in capsys.readouterr().err
     command.main(["--list"])
     assert "explicit_ratings" in capsys.readouterr().out
+
+
+def test_base_against_head(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Medians of turns that alternate; ends with 1 where a job became slower than the limit."""
+    from benchmarks import base_head
+
+    order: list[str] = []
+    given = {"base": [1.0, 9.0, 1.2], "head": [1.8, 1.7, 0.1]}
+
+    def times(python: Path) -> dict[str, float]:
+        order.append(python.name)
+        return {"a job": given[python.name][order.count(python.name) - 1]}
+
+    monkeypatch.setattr(base_head, "prepare", lambda commit, folder: Path(folder.name))
+    monkeypatch.setattr(base_head, "times", times)
+    with pytest.raises(SystemExit) as ended:
+        base_head.main(["one", "two"])
+    assert order == ["base", "head"] * 3
+    assert ended.value.code == 1  # 1.7 against 1.2
+    assert "1.200 s    1.700 s   ratio 1.42" in capsys.readouterr().out
+    order.clear()
+    with pytest.raises(SystemExit) as ended:
+        base_head.main(["one", "two", "--limit", "1.5"])
+    assert ended.value.code == 0

@@ -87,6 +87,7 @@ def reasons(estimator: Any) -> dict[str, str]:
         BiasModel(),
         MatrixFactorization(2),
         MatrixFactorization(2, solver="ccd"),
+        MatrixFactorization(2, center="joint", init="svd"),
         SoftImpute(),
         AugmentedMF(2),
         AugmentedMF(2, augmentation="rank_one", max_iter=20),
