@@ -191,4 +191,6 @@ def _is_number(value: Any) -> bool:
 def _shown(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.3f}" if abs(value) < 100 else f"{value:,.0f}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    # A number stays on one line with its spread and its unit.
+    kept = str(value).replace(" ± ", "\u00a0±\u00a0").replace(" %", "\u00a0%")
+    return f"{value:,}" if isinstance(value, int) else kept

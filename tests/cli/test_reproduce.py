@@ -50,7 +50,9 @@ def test_a_run_goes_on_where_it_ended(run, tiny, tmp_path):
     assert document["claims"] == [["tiny", "all are short", "holds partly", "length (1 of 2 cases)"]]
     with (home / "tiny-values.csv").open() as file:
         assert list(csv.reader(file)) == [["key", "value"], ["a", "1"], ["bb", "2"]]
-    assert "holds partly" in (home / "index.html").read_text()
+    page = (home / "index.html").read_text()
+    assert "holds partly" in page
+    assert "length (1 of 2 cases) [tiny]" in page
     tiny.ran.clear()
     run("reproduce", "tiny", "--out", home, "--fresh")
     assert tiny.ran == ["a", "bb"]

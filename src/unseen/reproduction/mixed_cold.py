@@ -183,6 +183,7 @@ def figures(rows: list[Row]) -> list[tuple[Any, str]]:
             axes.plot(values, [place] * len(values), ".", color="tab:blue", alpha=0.5)
             axes.plot(mean(values), place, "|", color="black", markersize=14)
         axes.set(title=f"new {label}", xlabel="RMSE")
+        axes.locator_params(axis="x", nbins=4)
     panels[0].set_yticks(range(len(names)), shown)
     panels[0].invert_yaxis()
     return [(figure, "Error on users and movies held out whole: one point for each seed, and the mean.")]

@@ -122,7 +122,11 @@ def figures(rows: list[Row]) -> list[tuple[Any, str]]:
         axes.plot(rates, floor, ":", color="grey", label="noise floor")
         axes.set(title=sim, xlabel="share of cells missing", yscale="log")
         axes.set_xticks(rates, [f"{rate:.0%}" for rate in rates])
-    panels[0].set_ylabel("relative error on missing cells")
+    ticks = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05)
+    panels[0].set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    panels[0].set_yticks([], minor=True)
+    lowest, highest = min(floors.values()), max(ratios.values())
+    panels[0].set(ylabel="relative error on missing cells", ylim=(lowest / 1.3, highest * 1.3))
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
     return [(figure, "Error against the share of missing cells in the three set-ups, mean over seeds.")]

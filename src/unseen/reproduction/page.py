@@ -32,14 +32,17 @@ def make_page(outcomes: Sequence[Outcome]) -> Report:
         + "Settings were chosen on validation data; test data were scored once."
     )
     page = Report("The papers, run again", lead)
-    verdicts = [
-        [outcome.experiment.paper, outcome.experiment.name, claim.text, str(claim.verdict), claim.why]
-        for outcome in outcomes
-        for claim in outcome.claims()
-    ]
-    counts = {kind: sum(line[3] == kind for line in verdicts) for kind in Verdict}
+    judged = [(outcome.experiment, claim) for outcome in outcomes for claim in outcome.claims()]
+    counts = {kind: sum(claim.verdict == kind for _, claim in judged) for kind in Verdict}
     page.section("Claims", "; ".join(f"{count} {kind}" for kind, count in counts.items()) + ".")
-    page.table(["paper", "run", "claim", "verdict", "found"], verdicts)
+    for paper, title in PAPERS.items():
+        lines = [
+            [claim.text, str(claim.verdict), f"{claim.why} [{experiment.name}]"]
+            for experiment, claim in judged
+            if experiment.paper == paper
+        ]
+        if lines:
+            page.table(["claim", "verdict", "found [run]"], lines, caption=title)
     for paper, title in PAPERS.items():
         own = [outcome for outcome in outcomes if outcome.experiment.paper == paper]
         if own:
