@@ -143,9 +143,7 @@ def figures(rows: list[Row]) -> list[tuple[Any, str]]:
     axes.axvline(1.0, color="grey", linewidth=0.8)
     axes.set_xlabel("RMSE / RMSE of the mean")
     figure.legend(loc="outside right center", frameon=False, fontsize=8)
-    return [
-        (figure, "Error of each method as a share of that of the mean; raw ratings (above 1.7) left out.")
-    ]
+    return [(figure, "Error of each method as a share of that of the mean; raw ratings are left out.")]
 
 
 EXPERIMENT = Experiment(
