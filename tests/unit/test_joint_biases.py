@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import tracemalloc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -249,6 +251,21 @@ def test_spread_of_predictions() -> None:
     known = ~np.isnan(X)
     expected = 1 / (known.sum(1)[[0, 3]] + 2.0) + 1 / (known.sum(0)[[1, 2]] + 2.0)
     np.testing.assert_allclose(found.std**2 / found.noise**2, expected, rtol=1e-3)
+
+
+def test_a_model_that_is_not_used_lets_its_data_go() -> None:
+    """Without the garbage collector: repeated fits must not pile up training data."""
+    gc.disable()
+    try:
+        cells = Observations.from_dense(ratings())
+        model = MatrixFactorization(RANK, center="joint", random_state=0).fit(cells)
+        kept, data = weakref.ref(model), weakref.ref(model._spread.data.cells)
+        assert identifiability(model, [0], [1]).std[0] > 0
+        del model
+        assert kept() is None
+        assert data() is None
+    finally:
+        gc.enable()
 
 
 def test_validation_cells_see_the_biases() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -75,8 +76,17 @@ class Spread:
     """
 
     def __init__(self, model: Any, data: TrainingData) -> None:
-        self.model = model
+        # A model keeps its spread: a strong reference back would hold the training data of models
+        # that are no longer used until the garbage collector happens to come by.
+        self._model = weakref.ref(model)
         self.data = data
+
+    @property
+    def model(self) -> Any:
+        """The model, which must still be in use."""
+        model = self._model()
+        assert model is not None
+        return model
 
     @cached_property
     def blocks(self) -> Blocks:
