@@ -109,9 +109,8 @@ def test_leverage_is_the_derivative_of_a_fit_by_its_value():
         row = X[[i]].copy()
         row[0, j] += sign * step
         moved.append(float(model.fold_in(row)[0] @ model.col_factors_[j]))
-    by_row = curvature._side(
-        curvature.cells.indptr, curvature.cells.indices, 1.0, curvature.right, np.array([i]), np.array([j])
-    )
+    pattern = curvature.cells.indptr, curvature.cells.indices
+    by_row = curvature._side(*pattern, 1.0, curvature.right, curvature.ridge, np.array([i]), np.array([j]))
     np.testing.assert_allclose(by_row[0], (moved[0] - moved[1]) / (2 * step), rtol=1e-6)
 
 
