@@ -1,0 +1,81 @@
+"""``compare`` on data of different kinds: what it recommends, for the guide "Which method?".
+
+python -m benchmarks which_method            all of them
+python -m benchmarks.which_method NAME ...   some; stored results of others stay
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks._store import STORED, store
+from benchmarks._tables import stored
+from unseen.comparison import compare
+from unseen.datasets import (
+    load_bibtex,
+    load_ca_grqc,
+    load_filmtrust,
+    load_ml100k,
+    load_yelp_3zones,
+)
+
+REPEATS = 3
+Case = tuple[Any, Any, dict[str, Any]]
+
+
+def movielens(**options: Any) -> Case:
+    data = load_ml100k()
+    sides = {"row_features": data.row_features, "col_features": data.col_features}
+    return data.observations, None, {**sides, **options}
+
+
+def movielens_positives() -> Case:
+    cells = load_ml100k().observations
+    liked = cells.select(cells.values >= 4)
+    return liked.with_values(1.0 + 0 * liked.values), None, {"task": "positive"}
+
+
+def ratings(load: Callable[[], Any]) -> Case:
+    return load().observations, None, {}
+
+
+def labels() -> Case:
+    data = load_bibtex()
+    return data.X, data.Y, {"task": "multilabel"}
+
+
+CASES: dict[str, Callable[[], Case]] = {
+    "MovieLens-100K": movielens,
+    "MovieLens-100K, new users": lambda: movielens(split="rows"),
+    "MovieLens-100K, new movies": lambda: movielens(split="cols"),
+    "MovieLens-100K, liked (4 or 5)": movielens_positives,
+    "yelp-3zones": lambda: ratings(load_yelp_3zones),
+    "FilmTrust": lambda: ratings(load_filmtrust),
+    "ca-GrQc": lambda: (load_ca_grqc().observations, None, {"task": "links"}),
+    "Bibtex": labels,
+}
+
+
+def main() -> None:
+    asked = sys.argv[1:] if sys.argv[0].endswith("which_method.py") else []
+    results = {}
+    if (STORED / "which_method.json").exists():
+        results = stored("which_method")["cases"]
+    for name in [name for name in CASES if name in asked] or CASES:
+        X, y, options = CASES[name]()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = compare(X, y, repeats=REPEATS, n_jobs=1, verbose=1, **options)
+        results[name] = found.to_dict()
+        print(name, found.recommendation(), flush=True)
+        store(
+            "which_method",
+            {"repeats": REPEATS, "cases": {key: results[key] for key in CASES if key in results}},
+        )
+
+
+if __name__ == "__main__":
+    main()
