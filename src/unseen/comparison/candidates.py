@@ -62,6 +62,8 @@ class Candidate:
 
 
 REG = (1.0, 3.0, 10.0, 30.0)
+WIDE_REG = (6.0, 12.0, 25.0, 50.0)
+"""Of nuclear norms: what is smaller keeps noise, and takes long to."""
 EXPLICIT, POSITIVE = ("explicit",), ("positive",)
 LABELS = ("multilabel",)
 LINKS = "unseen.links"
@@ -69,13 +71,15 @@ LINKS = "unseen.links"
 CANDIDATES: dict[str, Candidate] = {
     "mean": Candidate("BiasModel", EXPLICIT, fixed={"reg": 1e12}, simple=True),
     "bias": Candidate("BiasModel", EXPLICIT, {"reg": [1.0, 3.0, (7.0, 3.0), 10.0, 30.0]}, simple=True),
-    "mf": Candidate("MatrixFactorization", EXPLICIT, {"rank": [5, 15], "reg": REG}, {"center": "biases"}),
-    "soft-impute": Candidate("SoftImpute", EXPLICIT, {"reg": REG}, {"center": "biases", "max_rank": 50}),
+    "mf": Candidate("MatrixFactorization", EXPLICIT, {"rank": [5, 15], "reg": REG}, {"center": "joint"}),
+    "soft-impute": Candidate(
+        "SoftImpute", EXPLICIT, {"reg": WIDE_REG}, {"center": "biases", "max_rank": 50, "max_iter": 50}
+    ),
     "augmented-mf": Candidate(
         "AugmentedMF", EXPLICIT, {"weight": [0.01, 0.1], "reg": [1.0, 10.0]}, {"center": "biases"}
     ),
     "imc": Candidate("IMC", EXPLICIT, {"rank": [5, 15], "reg": REG}, {"center": "biases"}, features="either"),
-    "maxide": Candidate("Maxide", EXPLICIT, {"reg": REG}, {"center": "biases"}, features="either"),
+    "maxide": Candidate("Maxide", EXPLICIT, {"reg": WIDE_REG}, {"center": "biases"}, features="either"),
     "dirty-imc": Candidate(
         "DirtyIMC",
         EXPLICIT,
@@ -83,9 +87,17 @@ CANDIDATES: dict[str, Candidate] = {
         {"center": "biases", "max_rank": 50},
         features="either",
     ),
+    "mixed": Candidate(
+        "MixedLinear",
+        EXPLICIT,
+        fixed={"constraint": "soft", "center": "biases", "max_rank": 50, "max_iter": 100},
+        features="either",
+    ),
     "gimc": Candidate(
         "GIMC", EXPLICIT, {"reg": [0.1, 1.0, 10.0]}, {"center": "biases", "max_iter": 20}, features="either"
     ),
+    "nmf": Candidate("NMF", EXPLICIT, {"rank": [5, 15]}, module="unseen.baselines"),
+    "pmf": Candidate("PMF", EXPLICIT, {"rank": [5, 15]}, module="unseen.baselines"),
     "popular": Candidate("Popularity", POSITIVE, module="unseen.baselines", simple=True),
     "bias-mc": Candidate(
         "BiasMC", POSITIVE, {"alpha": [0.9, 0.99], "reg": [0.3, 3.0], "rank": [20, 60]}, {"max_iter": 20}
