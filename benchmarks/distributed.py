@@ -277,25 +277,27 @@ def kill(small: bool, work: Path) -> dict[str, Any]:
     with local_cluster(3) as cluster, Client(cluster) as client:
         fitted(client, None)  # a first fit pays for what workers import
         expected, calm_s = fitted(client, None)
-        for run in range(runs):
-            client.wait_for_workers(3)
-            pids = list(client.run(os.getpid).values())
-            victim, delay = rng.choice(pids), rng.uniform(0.1, 0.9) * calm_s
+    for run in range(runs):
+        # A cluster for each run: who is killed may not come back, and the next run should have three workers.
+        with local_cluster(3) as cluster, Client(cluster) as client:
+            fitted(client, None)
+            victim, delay = rng.choice(list(client.run(os.getpid).values())), rng.uniform(0.1, 0.9) * calm_s
             timer = threading.Timer(delay, os.kill, (victim, signal.SIGKILL))
             timer.start()
             checkpoint = str(work / f"states-{run}") if run % 2 else None
             factors, seconds = fitted(client, checkpoint)
             timer.join()
             killed = victim not in client.run(os.getpid).values()
-            results.append(
-                {
-                    "delay_s": delay,
-                    "seconds": seconds,
-                    "checkpoint": checkpoint is not None,
-                    "killed": killed,
-                    "equal": bool(np.array_equal(factors, expected)),
-                }
-            )
+        results.append(
+            {
+                "delay_s": delay,
+                "seconds": seconds,
+                "checkpoint": checkpoint is not None,
+                "killed": killed,
+                "equal": bool(np.array_equal(factors, expected)),
+            }
+        )
+        print(results[-1], flush=True)
     return {"calm_s": calm_s, "runs": results}
 
 
