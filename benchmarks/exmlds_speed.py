@@ -16,11 +16,12 @@ from scipy import sparse
 
 from benchmarks._peers import run_child
 from benchmarks._store import keep, peak_memory_gib
-from benchmarks._tables import stored
+from benchmarks._tables import ROOT
 from unseen import ExMLDS
 from unseen.data import write_extreme
 from unseen.datasets import load_bibtex, load_delicious
 from unseen.metrics import precision_at_k
+from unseen.reproduction import EXPERIMENTS, read
 
 CHILD = Path(__file__).parent / "_exmlds_child.py"
 N_THREADS = 2
@@ -28,9 +29,10 @@ REPEATS = 3
 
 
 def chosen(data: str, method: str) -> dict[str, Any]:
-    """Settings that validation rows chose in the suite exmlds; defaults where it has not run."""
-    runs = stored("exmlds")["runs"]
-    settings = [run["setting"] for run in runs if run["data"] == data and run["method"] == method]
+    """Settings that validation rows chose in the experiment exmlds-labels; defaults where it has not run."""
+    rows = read(EXPERIMENTS["exmlds-labels"], ROOT / "docs" / "results").rows
+    wanted = {"kind": "test", "data": data, "method": method}
+    settings = [row["setting"] for row in rows if wanted.items() <= row.items()]
     if not settings:
         print(f"no settings of {method} for {data} are stored; its defaults are used")
     return settings[0] if settings else {}
