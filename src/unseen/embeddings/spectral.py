@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
+from scipy import sparse
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from unseen import kernels
@@ -21,6 +23,8 @@ BLOCK_ROWS = 100_000
 """Above this size a block of vectors is refined together instead of one Krylov space."""
 OVERSAMPLING = 10
 MAX_DEGREE = 10
+SINGLE_TOL = 1e-4
+"""From this tolerance on the Lanczos method computes in float32: half the memory to read, half the time."""
 NEGLIGIBLE = 1e-8
 """Eigenvalues below this share of the largest are no dimension at all."""
 
@@ -55,6 +59,15 @@ class Symmetric:
             small = gram(self.low, block, n_threads=self.n_threads).astype(out.dtype, copy=False)
             out += matmul(self.low, small, n_threads=self.n_threads)
         return out
+
+    def compact(self, dtype: npt.DTypeLike) -> Symmetric:
+        """The same in another precision, with short indices where they do."""
+        s = self.cells
+        index = np.int32 if max(s.nnz, s.shape[1]) < 2**31 else np.int64
+        parts = s.data.astype(dtype, copy=False), s.indices.astype(index), s.indptr.astype(index)
+        cells: CSR = sparse.csr_array(parts, shape=s.shape)
+        low = None if self.low is None else self.low.astype(dtype, copy=False)
+        return replace(self, cells=cells, low=low)
 
 
 def positive_eigenpairs(
@@ -134,21 +147,24 @@ def _dense(matrix: Symmetric) -> Eigenpairs:
 def _lanczos(matrix: Symmetric, wanted: int, rng: np.random.Generator, tol: float) -> Eigenpairs:
     n = matrix.cells.shape[0]
     n_products = 0
+    dtype = np.float32 if tol >= SINGLE_TOL else np.float64
+    compact = matrix.compact(dtype)
 
     def product(vector: FloatArray) -> FloatArray:
         nonlocal n_products
         n_products += 1
-        return matrix.dot(vector.reshape(n, 1))[:, 0]
+        return compact.dot(vector.reshape(n, 1))[:, 0]
 
-    operator = LinearOperator((n, n), matvec=product, dtype=np.float64)
+    operator: Any = LinearOperator((n, n), matvec=product, dtype=dtype)
     width = min(n, max(wanted + 20, 2 * wanted))
+    first: Any = rng.standard_normal(n).astype(dtype)
     try:
-        values, vectors = eigsh(operator, wanted, which="LA", v0=rng.standard_normal(n), ncv=width, tol=tol)
+        values, vectors = eigsh(operator, wanted, which="LA", v0=first, ncv=width, tol=tol)
     except ArpackNoConvergence:
         # Eigenvalues in a tight cluster, as duplicate rows make them: a block resolves them together.
         return _block(matrix, wanted, rng, None, tol, 100)
     order = np.argsort(-values, kind="stable")
-    return Eigenpairs(values[order], vectors[:, order], n_products)
+    return Eigenpairs(values[order].astype(np.float64), vectors[:, order].astype(np.float64), n_products)
 
 
 def _block(

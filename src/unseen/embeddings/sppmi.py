@@ -34,6 +34,7 @@ def sppmi(
     weighting: Literal["counts", "blocks"] = "counts",
     mu: tuple[float, float, float] | None = None,
     solver: Literal["auto", "dense", "lanczos", "block"] = "auto",
+    tol: float = 1e-8,
     max_cost: float = MAX_COST,
     n_threads: int = 1,
 ) -> Embedding:
@@ -51,6 +52,8 @@ def sppmi(
         See :class:`SPPMIEmbedding`.
     solver : {"auto", "dense", "lanczos", "block"}
         Eigen-solver.
+    tol : float
+        Its residual, relative to the largest eigenvalue; from 1e-4 on it may compute in float32.
     max_cost : float
         Steps through the inverted index; above, frequent labels are sampled.
     n_threads : int
@@ -78,7 +81,7 @@ def sppmi(
             label_correlations=label_correlations, max_cost=max_cost, n_threads=n_threads,
         )  # fmt: skip
         operator = Symmetric(matrix, n_threads=n_threads)
-        pairs = positive_eigenpairs(operator, n_components, rng=rng, solver=solver)
+        pairs = positive_eigenpairs(operator, n_components, rng=rng, solver=solver, tol=tol)
     if pairs.values.size < n_components:
         warnings.warn(
             f"the matrix of mutual information has only {pairs.values.size} positive eigenvalues; the other "

@@ -20,6 +20,8 @@ __all__ = ["ExMLDS"]
 
 FROM_SPPMI: dict[str, Any] = {"rate": 0.005, "positives": "counts", "negative": "context"}
 """Settings of joint learning from a good start, which long steps would spoil."""
+EMBEDDING_TOL = 1e-3
+"""Of the eigenvectors: finer digits are lost in the regression that follows."""
 DEFAULT_MU = {"counts": (1.0, 1.0, 10.0), "blocks": (10.0, 1.0, 10.0)}
 
 
@@ -263,6 +265,7 @@ class ExMLDS(NeighbourClassifier):
                 weighting=self.weighting,
                 mu=self._weights(),
                 label_correlations=self._correlations,
+                tol=EMBEDDING_TOL,
                 rng=rng,
                 n_threads=n_threads,
             )
