@@ -48,7 +48,7 @@ def run_unseen():
     X, Y = read_extreme(request["train"])
     read_s = time.perf_counter() - start
     X_test, _ = read_extreme(request["test"])
-    estimator = getattr(unseen, request["estimator"])  # imports what it needs, as the others do at their start
+    estimator = getattr(unseen, request["estimator"])  # imports, as the others do before
     start = time.perf_counter()
     model = estimator(random_state=0, n_jobs=n_threads, **setting).fit(X, Y)
     middle = time.perf_counter()
