@@ -286,8 +286,8 @@ def kill(small: bool, work: Path) -> dict[str, Any]:
             timer.start()
             checkpoint = str(work / f"states-{run}") if run % 2 else None
             factors, seconds = fitted(client, checkpoint)
+            killed = timer.finished.is_set()  # while the fit went on
             timer.join()
-            killed = victim not in client.run(os.getpid).values()
         results.append(
             {
                 "delay_s": delay,
