@@ -84,9 +84,9 @@ class Quadratic(Loss):
             squares = buffer[: scores[part].size]
             np.subtract(scores[part], t, out=squares, dtype=np.float64)
             np.square(squares, out=squares)
-            total += float(
-                np.sum(squares if np.ndim(w) == 0 and w == 1.0 else np.multiply(squares, w, out=squares))
-            )
+            if np.ndim(w) or w != 1.0:
+                np.multiply(squares, w, out=squares)
+            total += float(np.sum(squares))
         return 0.5 * total
 
     def grad(self, scores: FloatArray, values: FloatArray) -> FloatArray:

@@ -76,3 +76,11 @@ def in_memory(
         for argument, table in (features or {}).items()
     }
     return clone(model).fit(cells, **arrays)
+
+
+def cluster_of(n_workers: int, **options: Any) -> Any:
+    """A Dask cluster on this machine, in threads unless processes are asked for."""
+    from distributed import LocalCluster
+
+    settings = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
+    return LocalCluster(n_workers=n_workers, **{**settings, **options})

@@ -7,7 +7,6 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from scipy import sparse
 distributed = pytest.importorskip("distributed", reason="dask is not installed")
 dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
 
-from block_data import MODELS, NAMES, frame, in_memory  # noqa: E402
+from block_data import MODELS, NAMES, cluster_of, frame, in_memory  # noqa: E402
 
 from unseen import SLEEC, ExMLDS, MatrixFactorization, RidgeOvA  # noqa: E402
 from unseen.distributed import DaskCompleter, DiskCompleter, fit_learners  # noqa: E402
@@ -36,17 +35,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore:Sending large graph"),
 ]
-
-
-def cluster_of(n_workers: int, **options: Any) -> Any:
-    settings = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
-    return distributed.LocalCluster(n_workers=n_workers, **{**settings, **options})
-
-
-@pytest.fixture(scope="module")
-def client() -> Iterator[Any]:
-    with cluster_of(2) as cluster, distributed.Client(cluster) as found:
-        yield found
 
 
 def dask_fit(client: Any, model: Any, data: Any, names: dict[str, Any], **options: Any) -> DaskCompleter:

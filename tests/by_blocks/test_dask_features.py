@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import pytest
 distributed = pytest.importorskip("distributed", reason="dask is not installed")
 dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
 
-from block_data import MODELS, WITH_FEATURES, frame, side_features  # noqa: E402
+from block_data import MODELS, WITH_FEATURES, cluster_of, frame, side_features  # noqa: E402
 
 from unseen.distributed import DaskCompleter, DiskCompleter, dask_features  # noqa: E402
 from unseen.exceptions import InvalidDataError, ParameterError  # noqa: E402
@@ -25,17 +24,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore:Sending large graph"),
 ]
-
-
-def cluster_of(n_workers: int, **options: Any) -> Any:
-    settings = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
-    return distributed.LocalCluster(n_workers=n_workers, **{**settings, **options})
-
-
-@pytest.fixture(scope="module")
-def client() -> Iterator[Any]:
-    with cluster_of(2) as cluster, distributed.Client(cluster) as found:
-        yield found
 
 
 def by_dask(client: Any, model: Any, *args: Any, **options: Any) -> Any:

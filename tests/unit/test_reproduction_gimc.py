@@ -42,19 +42,15 @@ def classes(rng, n):
     return X, (X[:, 0] * X[:, 1] > 0).astype(np.int64)
 
 
+def rows_of(units):
+    return as_stored([row for unit in units for row in unit.run()])
+
+
 @pytest.fixture
 def class_rows(small_grids, monkeypatch):
     X, y = classes(np.random.default_rng(0), 400)
     monkeypatch.setattr(gimc_classes, "load_segment", lambda: SimpleNamespace(X=X, y=y))
-    return as_stored(
-        gimc_classes.linear("Segment", 0)
-        + [
-            row
-            for m in (5, 10)
-            for kind in ("fourier", "nystrom")
-            for row in gimc_classes.maps("Segment", m, kind, 0)
-        ]
-    )
+    return rows_of(gimc_maps.map_units(gimc_classes.draw, {"Segment": (5, 10)}, [0]))
 
 
 def test_classes(class_rows):
@@ -115,10 +111,8 @@ def test_labels(small_grids, monkeypatch):
     monkeypatch.setattr(gimc_labels, "LOADERS", {"Bibtex": lambda: data})
     monkeypatch.setattr(gimc_labels, "FOURIER", Variant(gammas=("median",), regs=(1.0,)))
     monkeypatch.setattr(gimc_maps, "LEML_REGS", (1.0,))
-    rows = gimc_labels.linear("Bibtex", 0)
-    for kind in ("fourier", "nystrom"):
-        rows += gimc_labels.maps("Bibtex", 5, kind, 0)
-    rows = as_stored(rows)
+    units = gimc_maps.map_units(gimc_labels.draw, {"Bibtex": (5,)}, [0], fourier=gimc_labels.FOURIER)
+    rows = rows_of(units)
     assert {row["method"] for row in rows} == {"ridge", "LEML", "IMC-RFF", "GIMC-LFF", "IMC-NYS", "GIMC-LNYS"}
     assert all(len(row["test"]) == 3 for row in rows)
     assert averages(matching(rows, method="ridge"))[0] == pytest.approx(100 * rows[0]["test"][0])

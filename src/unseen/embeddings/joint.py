@@ -135,18 +135,19 @@ def joint_regression(
     if positives == "counts":
         near = near.maximum(near.T.tocsr())
     visited = np.flatnonzero((np.diff(near.indptr) > 0) & (np.diff(X.indptr) > 0))
+    if not visited.size:
+        return V
     table = _cyclic(near, visited, n_neighbors)
     heard = np.asarray(near.sum(axis=0), dtype=np.float64) if negative == "context" else np.ones(X.shape[0])
     heard[np.diff(X.indptr) == 0] = 0.0  # nothing is learned from rows without features
-    noise = Urn(heard) if visited.size else None
+    noise = Urn(heard)
     # Steps of a feature in a pass: its rows are visited, and are others' neighbours and negatives.
     seen = np.bincount(X.indices, minlength=X.shape[1]) * (1.0 + n_neighbors + n_negatives)
     pull = ridge / np.maximum(seen, 1.0)
-    for number in range(max_iter if visited.size else 0):
+    for number in range(max_iter):
         order = rng.permutation(visited.size)
         if pool is not None:
             table = _drawn(near, visited, n_neighbors, rng, by_counts=positives == "counts")
-        assert noise is not None
         negatives = noise.draw((visited.size, n_negatives), rng)
         kernels.joint_sweep(
             X.indptr, X.indices, X.data, V, squares, visited[order].astype(np.int32), table[order],

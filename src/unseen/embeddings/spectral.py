@@ -64,7 +64,9 @@ class Symmetric:
         """The same in another precision, with short indices where they do."""
         s = self.cells
         index = np.int32 if max(s.nnz, s.shape[1]) < 2**31 else np.int64
-        parts = s.data.astype(dtype, copy=False), s.indices.astype(index), s.indptr.astype(index)
+        parts = tuple(
+            a.astype(d, copy=False) for a, d in ((s.data, dtype), (s.indices, index), (s.indptr, index))
+        )
         cells: CSR = sparse.csr_array(parts, shape=s.shape)
         low = None if self.low is None else self.low.astype(dtype, copy=False)
         return replace(self, cells=cells, low=low)

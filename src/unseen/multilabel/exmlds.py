@@ -239,10 +239,9 @@ class ExMLDS(NeighbourClassifier):
 
     def _embed(self, Y: CSR, rng: np.random.Generator, n_threads: int) -> LabelEmbedding:
         n_components = min(self.n_components, Y.shape[0])
-        own = self.n_neighbors
-        if self.method == "joint_sgns" or isinstance(own, str):
-            own = 250  # what joint_sgns starts from has the usual number
-        n_neighbors = own
+        # What joint_sgns starts from has the usual number; its own is for each visit of a row.
+        wanted = self.n_neighbors
+        n_neighbors = 250 if self.method == "joint_sgns" or isinstance(wanted, str) else wanted
         if self.method == "sgns":
             assert n_neighbors is not None
             found = sgns(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,20 +9,10 @@ import numpy as np
 from unseen.datasets import load_covtype, load_letter, load_segment
 from unseen.reproduction.experiment import Claim, Experiment, Row, Table, Unit, Verdict
 from unseen.reproduction.gimc_figures import draw_against_m
-from unseen.reproduction.gimc_maps import (
-    KINDS,
-    Split,
-    Variant,
-    averages,
-    compare_maps,
-    linear_rows,
-    matching,
-    percent,
-)
+from unseen.reproduction.gimc_maps import SEEDS, Split, averages, comparisons, map_units, matching, percent
 
-__all__ = ["EXPERIMENT", "comparisons", "draw"]
+__all__ = ["EXPERIMENT", "draw"]
 
-SEEDS = (0, 1, 2)
 SIZES = {"Segment": (10, 20, 50), "Covtype": (10, 25, 50), "Letter": (10, 25, 50)}
 
 
@@ -46,49 +35,9 @@ def draw(name: str, seed: int) -> Split:
     return Split(X[train], data.y[train], X[test], data.y[test])
 
 
-def linear(name: str, seed: int) -> list[Row]:
-    """Ridge on the features."""
-    return [{"data": name, "seed": seed, **row} for row in linear_rows(draw(name, seed), seed)]
-
-
-def maps(name: str, m: int, kind: str, seed: int) -> list[Row]:
-    """A fixed map and the learned one; Nystrom features also as in the paper, not whitened."""
-    variants = [Variant()] if kind == "fourier" else [Variant(), Variant(whiten=False)]
-    rows = compare_maps(draw(name, seed), seed, m, kind, variants)
-    return [{"data": name, "seed": seed, **row} for row in rows]
-
-
 def units(quick: bool) -> list[Unit]:
-    seeds = SEEDS[:1] if quick else SEEDS
     sizes = {"Segment": (10, 20, 50), "Letter": (25,)} if quick else SIZES
-    return [
-        unit
-        for name, several in sizes.items()
-        for seed in seeds
-        for unit in (
-            Unit(f"{name} linear seed={seed}", partial(linear, name, seed)),
-            *(
-                Unit(f"{name} m={m} {kind} seed={seed}", partial(maps, name, m, kind, seed))
-                for m in several
-                for kind in KINDS
-            ),
-        )
-    ]
-
-
-def comparisons(rows: list[Row]) -> list[tuple[str, int, str, list[Row], list[Row], list[Row]]]:
-    """Data, m, map, and the rows of the fixed map, of the learned one, and of that with M = I."""
-    found = []
-    for name in dict.fromkeys(row["data"] for row in rows):
-        here = matching(rows, data=name)
-        for m in sorted({row["m"] for row in here if row["m"] is not None}):
-            for kind, (fixed, learned) in KINDS.items():
-                ours = matching(here, m=m, method=learned, solver="lbfgs")
-                learned_rows, plain = (matching(ours, whiten=flag) for flag in (True, False))
-                if learned_rows:
-                    fixed_rows = matching(here, m=m, method=fixed)
-                    found.append((name, m, kind, fixed_rows, learned_rows, plain))
-    return found
+    return map_units(draw, sizes, SEEDS[:1] if quick else SEEDS)
 
 
 def tables(rows: list[Row]) -> dict[str, Table]:

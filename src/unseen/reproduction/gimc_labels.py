@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,22 +9,20 @@ from scipy import sparse
 
 from unseen.datasets import load_bibtex, load_delicious
 from unseen.reproduction.experiment import Claim, Experiment, Row, Table, Unit, Verdict
-from unseen.reproduction.gimc_classes import comparisons
 from unseen.reproduction.gimc_figures import draw_against_m
 from unseen.reproduction.gimc_maps import (
-    KINDS,
+    SEEDS,
     Split,
     Variant,
     averages,
-    compare_maps,
-    linear_rows,
+    comparisons,
+    map_units,
     matching,
     percent,
 )
 
 __all__ = ["EXPERIMENT"]
 
-SEEDS = (0, 1, 2)
 SIZES = {"Bibtex": (20, 50, 100), "Delicious": (20, 50, 100)}
 LOADERS = {"Bibtex": load_bibtex, "Delicious": load_delicious}
 FOURIER = Variant(gammas=("0.01median", "0.03median", "0.1median"), regs=(0.3, 1.0, 3.0))
@@ -45,34 +42,9 @@ def draw(name: str, seed: int) -> Split:
     return Split(X[train], Y[train], X[test], Y[test])
 
 
-def linear(name: str, seed: int) -> list[Row]:
-    """Ridge on the features, and LEML."""
-    return [{"data": name, "seed": seed, **row} for row in linear_rows(draw(name, seed), seed)]
-
-
-def maps(name: str, m: int, kind: str, seed: int) -> list[Row]:
-    """A fixed map and the learned one; Nystrom features also as in the paper, not whitened."""
-    variants = [FOURIER] if kind == "fourier" else [Variant(), Variant(whiten=False)]
-    rows = compare_maps(draw(name, seed), seed, m, kind, variants)
-    return [{"data": name, "seed": seed, **row} for row in rows]
-
-
 def units(quick: bool) -> list[Unit]:
-    seeds = SEEDS[:1] if quick else SEEDS
     sizes = {"Bibtex": (20,)} if quick else SIZES
-    return [
-        unit
-        for name, several in sizes.items()
-        for seed in seeds
-        for unit in (
-            Unit(f"{name} linear seed={seed}", partial(linear, name, seed)),
-            *(
-                Unit(f"{name} m={m} {kind} seed={seed}", partial(maps, name, m, kind, seed))
-                for m in several
-                for kind in KINDS
-            ),
-        )
-    ]
+    return map_units(draw, sizes, SEEDS[:1] if quick else SEEDS, fourier=FOURIER)
 
 
 def tables(rows: list[Row]) -> dict[str, Table]:

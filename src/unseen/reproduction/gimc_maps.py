@@ -11,8 +11,9 @@ Training rows are split anew for each seed. A fifth of them judges settings:
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import mean
 from typing import Any
 
@@ -23,9 +24,22 @@ from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScale
 
 from unseen import LEML, GIMCClassifier, RidgeOvA
 from unseen.metrics import precision_at_k
-from unseen.reproduction.experiment import Row
+from unseen.reproduction.experiment import Row, Unit
 
-__all__ = ["KINDS", "Split", "Variant", "averages", "compare_maps", "linear_rows", "matching", "percent"]
+__all__ = [
+    "KINDS",
+    "SEEDS",
+    "Split",
+    "Variant",
+    "averages",
+    "compare_maps",
+    "comparisons",
+    "map_units",
+    "matching",
+    "percent",
+]
+
+SEEDS = (0, 1, 2)
 
 GAMMAS = ("0.03median", "0.1median", "0.3median", "median", "3median")
 FIXED_REGS = (1e-3, 1e-2, 0.1, 1.0, 10.0)
@@ -164,6 +178,55 @@ def _row(method: str, m: int | None, settings: Row, began: float, model: Any, sp
         "test": quality(model, split.X_test, split.Y_test),
         "seconds": round(time.perf_counter() - began, 1),
     }
+
+
+def map_units(
+    draw: Callable[[str, int], Split],
+    sizes: Mapping[str, Sequence[int]],
+    seeds: Sequence[int],
+    fourier: Variant | None = None,
+) -> list[Unit]:
+    """Linear models of each split, and a fixed map beside the learned one for each size and kind of map.
+
+    Nystrom features are also learned as in the paper, not whitened.
+    """
+    variants = {"fourier": [fourier or Variant()], "nystrom": [Variant(), Variant(whiten=False)]}
+
+    def linear(name: str, seed: int) -> list[Row]:
+        return [{"data": name, "seed": seed, **row} for row in linear_rows(draw(name, seed), seed)]
+
+    def maps(name: str, m: int, kind: str, seed: int) -> list[Row]:
+        rows = compare_maps(draw(name, seed), seed, m, kind, variants[kind])
+        return [{"data": name, "seed": seed, **row} for row in rows]
+
+    return [
+        unit
+        for name, several in sizes.items()
+        for seed in seeds
+        for unit in (
+            Unit(f"{name} linear seed={seed}", partial(linear, name, seed)),
+            *(
+                Unit(f"{name} m={m} {kind} seed={seed}", partial(maps, name, m, kind, seed))
+                for m in several
+                for kind in KINDS
+            ),
+        )
+    ]
+
+
+def comparisons(rows: list[Row]) -> list[tuple[str, int, str, list[Row], list[Row], list[Row]]]:
+    """Data, m, map, and the rows of the fixed map, of the learned one, and of that with M = I."""
+    found = []
+    for name in dict.fromkeys(row["data"] for row in rows):
+        here = matching(rows, data=name)
+        for m in sorted({row["m"] for row in here if row["m"] is not None}):
+            for kind, (fixed, learned) in KINDS.items():
+                ours = matching(here, m=m, method=learned, solver="lbfgs")
+                learned_rows, plain = (matching(ours, whiten=flag) for flag in (True, False))
+                if learned_rows:
+                    fixed_rows = matching(here, m=m, method=fixed)
+                    found.append((name, m, kind, fixed_rows, learned_rows, plain))
+    return found
 
 
 def matching(rows: Sequence[Row], **wanted: Any) -> list[Row]:
