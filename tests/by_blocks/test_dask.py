@@ -205,6 +205,13 @@ def test_a_scheduler_that_goes_away_ends_the_fit() -> None:
             client.close(timeout=1)
 
 
+def test_a_client_that_was_closed_is_named() -> None:
+    with cluster_of(1) as cluster, distributed.Client(cluster) as client:
+        pass
+    with pytest.raises(ClusterError, match="scheduler has gone away"):
+        dask_fit(client, MatrixFactorization(2), frame(), NAMES, patience=1.0)
+
+
 WITHOUT_PACKAGE = """
 import sys
 class Hidden:

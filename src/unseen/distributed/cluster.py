@@ -131,7 +131,7 @@ class Cluster:
 
     def workers(self) -> dict[str, int]:
         """Threads of each worker by its address."""
-        found: dict[str, int] = self._ask(self.client.scheduler.ncores)
+        found: dict[str, int] = self._ask(self._scheduler().ncores)
         return dict(sorted(found.items()))
 
     def memory_limits(self) -> dict[str, int]:
@@ -140,7 +140,12 @@ class Cluster:
         return {address: int(info.get("memory_limit") or 0) for address, info in workers}
 
     def _identity(self) -> Any:
-        return self._ask(self.client.scheduler.identity, n_workers=-1)
+        return self._ask(self._scheduler().identity, n_workers=-1)
+
+    def _scheduler(self) -> Any:
+        if self.client.scheduler is None:  # the client was closed, by its owner or with the scheduler
+            raise self._gone()
+        return self.client.scheduler
 
     def _ask(self, question: Any, *args: Any, **kwargs: Any) -> Any:
         with self._watched():
@@ -149,9 +154,12 @@ class Cluster:
     @contextmanager
     def _watched(self) -> Iterator[None]:
         """Say in one way that the scheduler is gone; errors of tasks pass."""
+        from distributed.comm import CommClosedError
+
+        lost = (concurrent.futures.CancelledError, asyncio.CancelledError, TimeoutError, CommClosedError)
         try:
             yield
-        except (concurrent.futures.CancelledError, asyncio.CancelledError, TimeoutError) as error:
+        except lost as error:
             raise self._gone() from error
         except (OSError, RuntimeError) as error:
             if self._connected():
