@@ -154,7 +154,7 @@ class Cluster:
     @contextmanager
     def _watched(self) -> Iterator[None]:
         """Say in one way that the scheduler is gone; errors of tasks pass."""
-        from distributed.comm import CommClosedError
+        from distributed.comm.core import CommClosedError
 
         lost = (concurrent.futures.CancelledError, asyncio.CancelledError, TimeoutError, CommClosedError)
         try:
