@@ -47,6 +47,15 @@ class Offsets:
             total = total + self.col[cols]
         return total
 
+    def removed(self, cells: Observations) -> FloatArray:
+        """Values of the cells without the offsets, in their own type."""
+        out = np.empty_like(cells.values)
+        rows = cells.rows if self.row is not None else cells.indices  # long, and not made without need
+        for start in range(0, cells.nnz, CELLS_AT_A_TIME):
+            part = slice(start, start + CELLS_AT_A_TIME)
+            out[part] = cells.values[part] - np.asarray(self.at(rows[part], cells.indices[part]))
+        return out
+
     def row_coordinates(self, n_rows: int, row: FloatArray | None) -> FloatArray:
         """Extra coordinates of row factors: ``[mean + b_i, 1]``; new rows without a bias get the mean."""
         first = np.full(n_rows, self.mean) if row is None else self.mean + row

@@ -10,7 +10,7 @@ all n x m cells, for tests.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 
 import numpy as np
@@ -23,7 +23,7 @@ from unseen.linalg.blocked import inner, matmul
 from unseen.linalg.designs import Design, IdentityDesign
 from unseen.linalg.draws import standard_normal
 from unseen.linalg.pairs import Pair, core_pair
-from unseen.linalg.score_gradient import ScoreGradient, background_value
+from unseen.linalg.score_gradient import ScoreGradient, background_value, squares_at, squares_everywhere
 from unseen.linalg.svt import nuclear_norm_of_product
 from unseen.losses import CELLS_AT_A_TIME, Loss
 from unseen.regularisers import Nuclear, Separable
@@ -33,6 +33,9 @@ from unseen.typing import Array, Features, FloatArray
 from unseen.validation import check_count
 
 __all__ = ["BoundTerm", "Pair", "Problem", "core_pair"]
+
+CELLS_OF_SCORES = 1 << 18
+"""Cells whose scores are made at a time where only their sum is wanted; they stay in cache."""
 
 
 class Problem:
@@ -201,20 +204,45 @@ class Problem:
     def value(self, state: State, pair: Pair | None = None) -> float:
         """Objective F in float64."""
         pair = self.stacked(state) if pair is None else pair
-        return self.data_value_at(pair, self.cell_scores(pair)) + self.penalty(state)
+        return self.data_value_of(pair) + self.penalty(state)
 
-    def data_value_at(
-        self, pair: Pair, scores: FloatArray, grams: tuple[FloatArray, FloatArray] | None = None
-    ) -> float:
-        """Objective without the penalties, for factors, scores (and Gram matrices) that are at hand."""
+    def data_value(self, state: State, grams: tuple[FloatArray, FloatArray] | None = None) -> float:
+        """Objective without the penalties."""
+        return self.data_value_of(self.stacked(state), grams)
+
+    def data_value_at(self, pair: Pair, scores: FloatArray) -> float:
+        """Objective without the penalties, for factors and scores that are at hand."""
         weight, target = self.loss.blank()
-        background = background_value(*pair, scores, weight, target, self.n_threads, grams)
+        background = background_value(*pair, scores, weight, target, self.n_threads)
         return self.loss.value(scores, self.observations.values) + background
 
-    def data_value(self, state: State) -> float:
-        """Objective without the penalties."""
-        pair = self.stacked(state)
-        return self.data_value_at(pair, self.cell_scores(pair))
+    def data_value_of(self, pair: Pair, grams: tuple[FloatArray, FloatArray] | None = None) -> float:
+        """Objective without the penalties, for factors (and their Gram matrices) that are at hand.
+
+        Scores are made for some rows at a time, so that none of the size of the data is needed.
+        """
+        weight, target = self.loss.blank()
+        stored = squares = 0.0
+        for rows, cells in self._parts():
+            start = self.observations.indptr[rows.start]
+            indptr = self.observations.indptr[rows.start : rows.stop + 1] - start
+            left, indices = pair.left[rows], self.observations.indices[cells]
+            scores = kernels.sddmm(indptr, indices, left, pair.right, n_threads=self.n_threads)
+            stored += self.loss.value(scores, self.observations.values[cells])
+            squares += squares_at(scores, target) if weight else 0.0
+        if weight == 0.0:
+            return stored
+        return stored + 0.5 * weight * (squares_everywhere(*pair, target, self.n_threads, grams) - squares)
+
+    def _parts(self) -> Iterator[tuple[slice, slice]]:
+        """Rows and their cells, in parts of at most CELLS_OF_SCORES cells or one row."""
+        indptr, n = self.observations.indptr, self.observations.shape[0]
+        row = 0
+        while row < n:
+            limit = int(indptr[row]) + CELLS_OF_SCORES
+            end = max(row + 1, int(np.searchsorted(indptr, limit, side="right")) - 1)
+            yield slice(row, end), slice(int(indptr[row]), int(indptr[end]))
+            row = end
 
     def penalty(self, state: State) -> float:
         """Sum of the terms' penalties."""

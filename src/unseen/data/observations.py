@@ -386,9 +386,13 @@ class Observations:
 
     def transpose(self) -> Observations:
         """Swap rows and columns."""
-        csc = self.csc
-        pattern = Pattern(csc.indptr, csc.indices, (self.shape[1], self.shape[0]))
-        return Observations(pattern, self.values[csc.order], self.col_ids, self.row_ids)
+        indptr, indices, values = self.to_columns(self.values)
+        pattern = Pattern(indptr, indices, (self.shape[1], self.shape[0]))
+        return Observations(pattern, values, self.col_ids, self.row_ids)
+
+    def to_columns(self, values: Array) -> tuple[IndexArray, IndexArray, Array]:
+        """``indptr``, ``indices`` and the given values, column by column."""
+        return self._pattern.to_columns(values)
 
     def with_values(self, values: Any) -> Observations:
         """Keep the cells and change their values.

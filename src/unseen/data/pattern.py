@@ -62,6 +62,18 @@ class Pattern:
         parts = (by_column.indptr, by_column.indices, by_column.data)
         return CSCPattern(*(read_only(part.astype(self.indices.dtype, copy=False)) for part in parts))
 
+    def to_columns(self, values: Array) -> tuple[IndexArray, IndexArray, Array]:
+        """``indptr``, ``indices`` and values column by column; unlike :attr:`csc`, nothing is kept."""
+        if "csc" in self.__dict__:
+            return self.csc.indptr, self.csc.indices, values[self.csc.order]
+        by_column = sparse.csr_array((values, self.indices, self.indptr), shape=self.shape).tocsc()
+        index = self.indices.dtype
+        return (
+            by_column.indptr.astype(index, copy=False),
+            by_column.indices.astype(index, copy=False),
+            by_column.data,
+        )
+
     def locate(self, position: int) -> tuple[int, int]:
         """Row and column of a stored cell."""
         row = int(np.searchsorted(self.indptr, position, side="right")) - 1

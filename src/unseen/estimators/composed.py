@@ -250,10 +250,7 @@ def _revived(problem: Problem, previous: State, fresh: State) -> State:
 
 
 def _subtract(cells: Observations, offsets: Offsets) -> Observations:
-    if offsets.width == 0:
-        return cells
-    residual = cells.values - np.asarray(offsets.at(cells.rows, cells.indices))
-    return cells.with_values(residual.astype(cells.dtype, copy=False))
+    return cells if offsets.width == 0 else cells.with_values(offsets.removed(cells))
 
 
 def _validator(problem: Problem, offsets: Offsets, held_out: Observations) -> Callable[[State], float]:

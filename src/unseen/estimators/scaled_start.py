@@ -85,8 +85,8 @@ def _without_biases(
         sums = kernels.spmm_t(*pattern, values, row[:, 1:], m, n_threads=n_threads)
         col[:, 1] = sums[:, 0] / (sizes[1] + SHRINK)
     if wanted[0]:
-        left = values - kernels.sddmm(*pattern, row, col, n_threads=n_threads) if wanted[1] else values
-        sums = kernels.spmm(*pattern, left, col[:, :1], n_threads=n_threads)
+        sums = kernels.spmm(*pattern, values, col[:, :1], n_threads=n_threads)
+        sums -= kernels.spmm(*pattern, 1.0, col[:, 1:], n_threads=n_threads)
         row[:, 0] = sums[:, 0] / (sizes[0] + SHRINK)
     scores = kernels.sddmm(*pattern, row, col, n_threads=n_threads)
     return np.subtract(values, scores, out=scores)

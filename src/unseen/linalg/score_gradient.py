@@ -24,7 +24,7 @@ from unseen.data import Observations
 from unseen.linalg.blocked import gram, inner, matmul
 from unseen.typing import FloatArray
 
-__all__ = ["ScoreGradient", "background_value"]
+__all__ = ["ScoreGradient", "background_value", "squares_at", "squares_everywhere"]
 
 
 def background_value(
@@ -34,24 +34,37 @@ def background_value(
     weight: float,
     target: float,
     n_threads: int = 1,
-    grams: tuple[FloatArray, FloatArray] | None = None,
 ) -> float:
-    """``weight/2 sum over blank cells of (s - target)^2`` for the factors of the scores.
-
-    ``grams`` are the Gram matrices of the factors where they are at hand.
-    """
+    """``weight/2 sum over blank cells of (s - target)^2`` for the factors of the scores."""
     if weight == 0.0:
         return 0.0
+    total = squares_everywhere(left, right, target, n_threads)
+    return 0.5 * weight * (total - squares_at(scores, target))
+
+
+def squares_everywhere(
+    left: FloatArray,
+    right: FloatArray,
+    target: float,
+    n_threads: int = 1,
+    grams: tuple[FloatArray, FloatArray] | None = None,
+) -> float:
+    """``||P Q' - target||_F^2``; ``grams`` are the Gram matrices of the factors where they are at hand."""
     if grams is None:
         grams = gram(left, n_threads=n_threads), gram(right, n_threads=n_threads)
     total = inner(*grams)
-    squares = inner(scores, scores)
     if target != 0.0:
         sums = left.sum(axis=0, dtype=np.float64) @ right.sum(axis=0, dtype=np.float64)
         total += -2.0 * target * float(sums) + target * target * left.shape[0] * right.shape[0]
-        off_target = scores.astype(np.float64) - target
-        squares = float(off_target @ off_target)
-    return 0.5 * weight * (total - squares)
+    return total
+
+
+def squares_at(scores: FloatArray, target: float) -> float:
+    """Sum of ``(s - target)^2`` over the given scores."""
+    if target == 0.0:
+        return inner(scores, scores)
+    off_target = scores.astype(np.float64) - target
+    return float(off_target @ off_target)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from unseen import kernels
+from unseen.data import Observations
 from unseen.linalg.balance import balancing
 from unseen.linalg.blocked import gram, multiply_in_place
 from unseen.losses import Quadratic
@@ -117,6 +118,18 @@ class _Side:
         return 0.5 * self.bias_ridge * float(bias @ bias)
 
 
+def _by_column(cells: Observations, curvature: float | FloatArray, linear: float | FloatArray) -> _Cells:
+    """Cells column by column; one number serves both orders."""
+    if np.ndim(curvature) == 0:
+        # What is carried along where there is nothing to carry takes one byte a cell.
+        carried = np.asarray(linear) if np.ndim(linear) else np.ones(cells.nnz, dtype=np.bool_)
+        indptr, indices, moved = cells.to_columns(carried)
+        return indptr, indices, curvature, moved if np.ndim(linear) else linear
+    csc = cells.csc
+    ordered = (v if np.ndim(v) == 0 else np.asarray(v)[csc.order] for v in (curvature, linear))
+    return (csc.indptr, csc.indices, *ordered)
+
+
 def _with_column(factors: FloatArray, column: FloatArray | float) -> FloatArray:
     n, k = factors.shape
     out: FloatArray = np.empty((n, k + 1), dtype=factors.dtype)
@@ -170,13 +183,8 @@ class ALS(Solver):
     def sweeps(self, problem: Problem, state: State, rng: np.random.Generator) -> Iterator[Sweep]:
         cells = problem.observations
         curvature, linear = quadratic_loss(problem).normal_terms(cells.values)
-        csc = cells.csc
-        # One number serves both orders; an array is brought into column order once.
-        curvature_csc, linear_csc = (
-            value if np.ndim(value) == 0 else np.asarray(value)[csc.order] for value in (curvature, linear)
-        )
         by_row = (cells.indptr, cells.indices, curvature, linear)
-        by_column = (csc.indptr, csc.indices, curvature_csc, linear_csc)
+        by_column = _by_column(cells, curvature, linear)
         biases = split_biases(problem)
         term = problem.terms[biases.others[0]]
         ridge = term.reg.factored().ridge
@@ -214,7 +222,6 @@ class ALS(Solver):
                 if bias is not None and core is not None:
                     state[bias.key("core")] = core[:, None] if bias is biases.row else core[None]
             grams = (row_gram, col_gram) if len(problem.terms) == 1 else None
-            pair = problem.stacked(state)
-            data = problem.data_value_at(pair, problem.cell_scores(pair), grams)
+            data = problem.data_value(state, grams)
             penalty = 0.5 * ridge * float(np.trace(row_gram) + np.trace(col_gram))
             yield Sweep(dict(state), data + penalty + rows.penalty() + cols.penalty(), {})
