@@ -52,8 +52,8 @@ void sgns(InOut2<T> words, InOut2<T> contexts, In1<I> centers, In1<I> positives,
 
 template <class T, class I>
 void joint(In1<I> indptr, In1<I> indices, In1<T> values, InOut2<T> regressor, InOut2<T> squares,
-           In1<I> visits, In2<I> positives, In2<I> negatives, In1<T> reg, double gamma, double negative_weight,
-           double rate, bool cosine, int n_threads) {
+           In1<I> visits, In2<I> positives, In2<I> negatives, In1<T> reg, double gamma,
+           double negative_weight, double rate, bool cosine, int n_threads) {
   require(indptr.shape(0) >= 1, "indptr must not be empty");
   require(values.shape(0) == indices.shape(0), "values must be one a stored cell");
   require(reg.shape(0) == regressor.shape(0), "reg must be one a feature");

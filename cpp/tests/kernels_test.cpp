@@ -210,13 +210,25 @@ void test_embeddings(const Problem<T, I>& p, Size k) {
   std::vector<T> regressor = p.right;
   std::vector<I> rows(p.n), others(2 * p.n);
   for (Size i = 0; i < p.n; ++i) rows[i] = I(i), others[2 * i] = 0, others[2 * i + 1] = I(p.n - 1);
-  const unseen::SgnsProblem<T, I> pairs{words.data(), contexts.data(), p.rank, rows.data(), rows.data(),
-                                        others.data(), p.n,            2,      0.1,         0.01};
+  const unseen::SgnsProblem<T, I> pairs{
+      words.data(), contexts.data(), p.rank, rows.data(), rows.data(), others.data(), p.n, 2, 0.1, 0.01};
   unseen::UNSEEN_ISA::sgns<T, I>(pairs, 1);
-  const unseen::JointProblem<T, I> visits{
-      p.cells(),     p.values.data(), regressor.data(), squares.data(), p.rank,     rows.data(), others.data(),
-      others.data(), p.n,             2,                2,              reg.data(), 2.0,         1.0,
-      0.1,           true};
+  const unseen::JointProblem<T, I> visits{p.cells(),
+                                          p.values.data(),
+                                          regressor.data(),
+                                          squares.data(),
+                                          p.rank,
+                                          rows.data(),
+                                          others.data(),
+                                          others.data(),
+                                          p.n,
+                                          2,
+                                          2,
+                                          reg.data(),
+                                          2.0,
+                                          1.0,
+                                          0.1,
+                                          true};
   unseen::UNSEEN_ISA::joint<T, I>(visits, 1);
   for (const auto* table : {&words, &contexts, &regressor}) {
     for (const T value : *table) expect_near(std::isfinite(value), 1, 0, "steps stay finite");

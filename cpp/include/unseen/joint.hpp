@@ -48,8 +48,8 @@ void joint_pair(const JointProblem<T, I>& p, bool positive, const T* z, double z
     own_z = -kernel / (z_norm * z_norm);
     own_w = -kernel / (w_norm * w_norm);
   }
-  const double slope =
-      positive ? p.gamma * sigmoid(-p.gamma * kernel) : -p.negative_weight * p.gamma * sigmoid(p.gamma * kernel);
+  const double slope = positive ? p.gamma * sigmoid(-p.gamma * kernel)
+                                : -p.negative_weight * p.gamma * sigmoid(p.gamma * kernel);
   const T cross = T(slope * across), back_z = T(slope * own_z), back_w = T(slope * own_w);
   for (Size l = 0; l < rank; ++l) {
     pull_z[l] += cross * w[l] + back_z * z[l];

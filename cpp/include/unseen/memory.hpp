@@ -1,6 +1,7 @@
 // Aligned scratch memory that is freed with its owner.
 #pragma once
 
+#include <cstdint>
 #include <cstdlib>
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -14,17 +15,34 @@ template <class T>
 class Buffer {
  public:
   explicit Buffer(Size count) : count_(count) {
-    // Random access to a large table is slow mostly because of small pages.
-    constexpr Size huge_page = Size(1) << 21;
     const Size bytes = round_up(larger<Size>(count, 1) * Size(sizeof(T)), 64);
-    const bool large = bytes >= 2 * huge_page;
-    const Size rounded = large ? round_up(bytes, huge_page) : bytes;
-    data_ = static_cast<T*>(std::aligned_alloc(large ? huge_page : 64, rounded));
 #if defined(__linux__)
-    if (large && data_) madvise(data_, rounded, MADV_HUGEPAGE);
+    // Random access to a large table is slow mostly because of small pages. Straight from the system, because
+    // an allocator would keep what a thread of a kernel has given back.
+    constexpr Size huge_page = Size(1) << 21;
+    if (bytes >= huge_page / 2) {
+      mapped_ = round_up(bytes, huge_page) + huge_page;
+      void* found = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      if (found == MAP_FAILED) return;
+      base_ = found;
+      const Size address = Size(reinterpret_cast<std::uintptr_t>(found));
+      data_ = reinterpret_cast<T*>(round_up(address, huge_page));
+      if (bytes >= 2 * huge_page) madvise(data_, mapped_ - huge_page, MADV_HUGEPAGE);
+      return;
+    }
 #endif
+    base_ = std::aligned_alloc(64, bytes);
+    data_ = static_cast<T*>(base_);
   }
-  ~Buffer() { std::free(data_); }
+  ~Buffer() {
+#if defined(__linux__)
+    if (mapped_ && base_) {
+      munmap(base_, mapped_);
+      return;
+    }
+#endif
+    std::free(base_);
+  }
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
@@ -38,8 +56,9 @@ class Buffer {
   }
 
  private:
-  T* data_;
-  Size count_;
+  T* data_ = nullptr;
+  void* base_ = nullptr;  // what is given back: data_ may begin a little later
+  Size count_, mapped_ = 0;
 };
 
 }  // namespace unseen::UNSEEN_ISA

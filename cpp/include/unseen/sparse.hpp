@@ -168,34 +168,65 @@ bool spmm(const Pattern<I>& cells, CellValues<T> values, const T* dense, Size ra
   return true;
 }
 
-// The pattern by columns first, then as above: every output row has one owner and one order of addition.
+// First place whose number is at least `wanted`.
+template <class I>
+Size first_from(const I* numbers, Size count, Size wanted) {
+  Size first = 0, last = count;
+  while (first < last) {
+    const Size middle = first + (last - first) / 2;
+    if (Size(numbers[middle]) < wanted)
+      first = middle + 1;
+    else
+      last = middle;
+  }
+  return first;
+}
+
+// Some columns at a time are brought into order, then multiplied as above: every output row has one owner and
+// one order of addition. All columns at once would take as much memory as the cells themselves.
+inline constexpr Size column_parts = 8;
+
 template <class T, class I>
 bool spmm_t(const Pattern<I>& cells, CellValues<T> values, const T* dense, Size rank, T* out, int n_threads) {
-  const Size nnz = cells.indptr[cells.n_rows];
-  Buffer<I> indptr(cells.n_cols + 1), next(cells.n_cols + 1), rows(nnz);
-  Buffer<T> moved(values.step ? nnz : 1);
-  if (!indptr || !next || !rows || !moved) return false;
+  const Size nnz = cells.indptr[cells.n_rows], n_parts = larger<Size>(n_threads, column_parts);
+  Buffer<I> indptr(cells.n_cols + 1), next(cells.n_cols + 1);
+  Buffer<Size> bounds(n_parts + 1);
+  if (!indptr || !next || !bounds) return false;
   indptr.fill(0);
   for (Size t = 0; t < nnz; ++t) ++indptr[Size(cells.indices[t]) + 1];
   for (Size j = 0; j < cells.n_cols; ++j) indptr[j + 1] += indptr[j];
   for (Size j = 0; j < cells.n_cols; ++j) next[j] = indptr[j];
-  if (!values.step) moved[0] = values.data[0];
-  // Each part of the columns has about the same number of cells and is filled by a thread of its own.
-  const Size n_parts = n_threads;
-  parallel_for(n_parts, n_threads, [&](Size part, int) {
-    const Size first = part * nnz / n_parts, last = (part + 1) * nnz / n_parts;
+  Size longest = 1;
+  bounds[0] = 0;
+  for (Size part = 1; part <= n_parts; ++part) {
+    bounds[part] =
+        part < n_parts ? first_from(indptr.data(), cells.n_cols, part * nnz / n_parts) : cells.n_cols;
+    longest = larger(longest, Size(indptr[bounds[part]]) - Size(indptr[bounds[part - 1]]));
+  }
+  Buffer<I> all_rows(longest * n_threads);
+  Buffer<T> all_values(values.step ? longest * n_threads : 1);
+  if (!all_rows || !all_values) return false;
+  if (!values.step) all_values[0] = values.data[0];
+  parallel_for(n_parts, n_threads, [&](Size part, int thread) {
+    const Size first = bounds[part], last = bounds[part + 1], start = indptr[first];
+    I* rows = all_rows.data() + longest * thread;
+    T* moved = all_values.data() + longest * thread * values.step;
     for (Size i = 0; i < cells.n_rows; ++i) {
       for (Size t = cells.indptr[i]; t < Size(cells.indptr[i + 1]); ++t) {
         const Size j = cells.indices[t];
-        if (Size(indptr[j]) < first || Size(indptr[j]) >= last) continue;
-        const Size place = next[j]++;
+        if (j < first || j >= last) continue;
+        const Size place = Size(next[j]++) - start;
         rows[place] = I(i);
         if (values.step) moved[place] = values.data[t];
       }
     }
+    for (Size j = first; j < last; ++j) {
+      const Size begin = Size(indptr[j]) - start, end = Size(indptr[j + 1]) - start;
+      row_product(rows + begin, moved + begin * values.step, values.step, end - begin,
+                  Size(indptr[last]) - start - begin, dense, rank, out + j * rank);
+    }
   });
-  const Pattern<I> by_col{indptr.data(), rows.data(), cells.n_cols, cells.n_rows};
-  return spmm<T, I>(by_col, {moved.data(), values.step}, dense, rank, out, n_threads);
+  return true;
 }
 
 }  // namespace unseen::UNSEEN_ISA

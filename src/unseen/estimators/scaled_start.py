@@ -43,11 +43,18 @@ def scaled_svd_start(problem: Problem, state: State, rng: np.random.Generator) -
     if biases.row is not None or biases.col is not None:
         values = _without_biases(problem, values, (biases.row is not None, biases.col is not None), sizes)
 
+    # Blocks are scaled in place: nobody needs them after the product.
     def dot(block: FloatArray) -> FloatArray:
-        return scales[0] * kernels.spmm(*pattern, values, scales[1] * block, n_threads=n_threads)
+        block *= scales[1]
+        image = kernels.spmm(*pattern, values, block, n_threads=n_threads)
+        image *= scales[0]
+        return image
 
     def tdot(block: FloatArray) -> FloatArray:
-        return scales[1] * kernels.spmm_t(*pattern, values, scales[0] * block, m, n_threads=n_threads)
+        block *= scales[0]
+        image = kernels.spmm_t(*pattern, values, block, m, n_threads=n_threads)
+        image *= scales[1]
+        return image
 
     width = min(rank + OVERSAMPLING, n, m)
     left = dot(standard_normal((m, width), cells.dtype, rng, n_threads=n_threads))
@@ -56,7 +63,7 @@ def scaled_svd_start(problem: Problem, state: State, rng: np.random.Generator) -
         left = dot(_orthonormal(right, n_threads))
     # S is about Q Q'S with Q the basis of the left block; Q'S = (S'Q)' is small in one direction.
     basis = _orthonormal(left, n_threads)
-    right = tdot(basis)
+    right = tdot(basis.copy())
     squares, turn = np.linalg.eigh(gram(right, n_threads=n_threads))
     kept = np.flatnonzero(squares > 1e-10 * max(float(squares[-1]), np.finfo(float).tiny))[::-1][:rank]
     if not kept.size:
