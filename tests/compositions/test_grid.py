@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -130,6 +131,21 @@ def test_value_against_oracle(maps: str, core: str, loss: str, reg: str) -> None
     naive = problem.oracle(state)
     assert abs(naive) > 0.1
     np.testing.assert_allclose(problem.value(state), naive, rtol=1e-12)
+
+
+@pytest.mark.parametrize("cells", [1, 7, 1 << 18])
+@pytest.mark.parametrize("loss", ["weighted-background", "biased", "shifted"])
+def test_scores_in_parts_give_the_same_value(loss: str, cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = make_problem("identity", "lowrank", loss, "ridge")
+    state = random_state(problem)
+    monkeypatch.setattr("unseen.problem.CELLS_OF_SCORES", cells)
+    parts = list(problem._parts())
+    assert parts[0][0].start == parts[0][1].start == 0
+    assert parts[-1][1].stop == problem.observations.nnz
+    assert all(a.stop == b.start for part, after in pairwise(parts) for a, b in zip(part, after, strict=True))
+    pair = problem.stacked(state)
+    whole = problem.data_value_at(pair, problem.cell_scores(pair))
+    np.testing.assert_allclose(problem.data_value(state), whole, rtol=1e-12)
 
 
 @pytest.mark.parametrize("loss", ["weighted-background", "biased", "shifted"])

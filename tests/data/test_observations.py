@@ -306,3 +306,17 @@ def test_memory_stays_with_the_cells():
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 6 * cells
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_columns_with_and_without_a_kept_order(kept: bool) -> None:
+    rng = np.random.default_rng(0)
+    cells = Observations.from_sparse(sparse.random_array((7, 5), density=0.4, rng=rng, format="csr"))
+    carried = np.arange(cells.nnz)
+    if kept:
+        assert cells.csc.order.size == cells.nnz
+    indptr, indices, moved = cells.to_columns(carried)
+    np.testing.assert_array_equal(indptr, cells.csc.indptr)
+    np.testing.assert_array_equal(indices, cells.csc.indices)
+    np.testing.assert_array_equal(moved, cells.csc.order)
+    assert indptr.dtype == indices.dtype == cells.indices.dtype

@@ -118,6 +118,21 @@ def test_fit_with_features_stays_sparse(model: Any) -> None:
     assert peak < LIMIT, f"{peak / 2**20:.0f} MiB"
 
 
+@pytest.mark.parametrize("settings", [{"center": "joint", "init": "svd"}, {"center": "mean"}])
+def test_a_fit_holds_few_copies_of_the_cells(settings: dict[str, Any]) -> None:
+    rng = np.random.default_rng(3)
+    n, m, count = 2000, 1000, 400_000
+    keys = np.unique(rng.integers(0, n * m, count))
+    X = sparse.csr_array(
+        (rng.random(len(keys), dtype=np.float32), (keys // m, keys % m)), shape=(n, m), dtype=np.float32
+    )
+    copy = 4 * X.nnz
+    model = MatrixFactorization(4, max_iter=2, tol=0.0, random_state=0, **settings)
+    peak = peak_of(lambda: model.fit(X))
+    # Values without their mean; rows, values and places of the columns; the scores of one part.
+    assert peak < 6 * copy, f"{peak / copy:.1f} arrays of a number a cell"
+
+
 def test_a_dense_copy_would_be_seen() -> None:
     assert peak_of(lambda: np.zeros((N, M))) > LIMIT
 

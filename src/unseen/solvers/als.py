@@ -126,8 +126,13 @@ def _by_column(cells: Observations, curvature: float | FloatArray, linear: float
         indptr, indices, moved = cells.to_columns(carried)
         return indptr, indices, curvature, moved if np.ndim(linear) else linear
     csc = cells.csc
-    ordered = (v if np.ndim(v) == 0 else np.asarray(v)[csc.order] for v in (curvature, linear))
-    return (csc.indptr, csc.indices, *ordered)
+    by_column = np.asarray(curvature)[csc.order]
+    return (
+        csc.indptr,
+        csc.indices,
+        by_column,
+        linear if np.ndim(linear) == 0 else np.asarray(linear)[csc.order],
+    )
 
 
 def _with_column(factors: FloatArray, column: FloatArray | float) -> FloatArray:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
 
 from unseen.linalg.blocked import inner
 from unseen.linalg.designs import Design
@@ -135,6 +134,8 @@ class GoalDirected(Solver):
             for mover in movers:
                 grads |= mover.summed(by_side)
             return value, pack(grads, keys)
+
+        from scipy.optimize import minimize  # many modules that other solvers do without
 
         start = pack(state, keys)
         found = minimize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.optimize import Bounds, minimize
 
 from unseen.exceptions import UnsupportedComposition
 from unseen.problem import Problem
@@ -62,6 +61,8 @@ class LBFGS(Solver):
             reached = unpack(intermediate_result.x, state, keys)
             if monitor.record(Sweep(reached, float(intermediate_result.fun), {})):
                 raise StopIteration
+
+        from scipy.optimize import Bounds, minimize  # many modules that other solvers do without
 
         monitor.start(problem.value(unpack(start, state, keys)))
         result = minimize(
