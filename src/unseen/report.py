@@ -25,17 +25,20 @@ p { margin: .5rem 0; max-width: 44rem; }
 .lead, figcaption, caption { color: var(--soft); }
 .scroll { overflow-x: auto; margin: 1rem 0; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; font-size: .95rem; }
-caption { text-align: left; padding-bottom: .4rem; }
+caption { text-align: left; padding-bottom: .4rem; position: sticky; left: 0;
+  max-width: calc(100vw - 2rem); }
 th, td { padding: .4rem .7rem; text-align: left; border-bottom: 1px solid var(--line); vertical-align: top; }
 th { border-bottom-width: 2px; white-space: nowrap; }
 td.number, th.number { text-align: right; white-space: nowrap; }
-@media (max-width: 40rem) { th, td { padding: .35rem .4rem; font-size: .85rem; } }
 tr.best td { background: var(--shade); font-weight: 600; }
 .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 22rem), 1fr)); gap: 1rem; }
-figure { margin: 0; }
+figure { margin: 0; min-width: 0; }
+figure .scroll { margin: 0; }
 figure img { display: block; width: 100%; height: auto; background: #ffffff; border: 1px solid var(--line);
   border-radius: 4px; }
 figcaption { font-size: .9rem; padding: .35rem .1rem; }
+@media (max-width: 40rem) { th, td { padding: .35rem .4rem; font-size: .85rem; }
+  figure .scroll img { width: auto; min-width: 100%; max-width: 44rem; } }
 """
 
 
@@ -147,7 +150,7 @@ class Report:
         for figure, caption in figures:
             source = f"data:image/svg+xml;base64,{_svg(figure)}"
             self._parts.append(
-                f'<figure><img alt="{escape(caption)}" src="{source}">'
+                f'<figure><div class="scroll"><img alt="{escape(caption)}" src="{source}"></div>'
                 f"<figcaption>{escape(caption)}</figcaption></figure>"
             )
         self._parts.append("</div>")

@@ -14,6 +14,7 @@ import numpy as np
 
 from unseen import AugmentedMF, BiasModel, Observations
 from unseen.datasets import load_ml100k
+from unseen.reproduction._axes import log_axis
 from unseen.reproduction._numbers import with_sd
 from unseen.reproduction.amf_methods import Mean, error, limits_of, split_of
 from unseen.reproduction.experiment import Claim, Experiment, Row, Table, Unit, Verdict, grouped
@@ -190,7 +191,8 @@ def figures(rows: list[Row]) -> list[tuple[Any, str]]:
             heights = [mean(values) for values in found.values()]
             axes.plot(list(found), heights, "o-", color=f"C{place}", label=f"after {center}")
             axes.axhline(limit[f"all draws, {center}"], color=f"C{place}", linestyle=":")
-        axes.set(xlabel=kind, xscale="log", title=f"{kind} (block of ml100k)")
+        axes.set(xlabel=kind, title=f"{kind} (block of ml100k)")
+        log_axis(axes, list(curve(rows, kind, CENTERS[0])))
     for axes in panels[:2]:
         axes.legend(frameon=False, fontsize=7)
     return [(figure, "Error against rank, c0 and gamma; dotted, the mean over all draws.")]

@@ -19,6 +19,7 @@ import numpy as np
 from unseen import MCCC, GIMCClustering
 from unseen.datasets import load_covtype, load_mushroom, load_segment
 from unseen.metrics import pair_error
+from unseen.reproduction._axes import log_axis
 from unseen.reproduction.experiment import Claim, Experiment, Row, Table, Unit, grouped, three
 from unseen.typing import Array, FloatArray, IndexArray
 
@@ -193,9 +194,8 @@ def figures(rows: list[Row]) -> list[tuple[Any, str]]:
         by_count = [errors(rows, name, count) for count in counts]
         for method in METHODS:
             axes.plot(counts, [mean(found[method].values()) for found in by_count], "o-", label=method)
-        axes.set(title=name, xlabel="pairs / items", xscale="log", ylim=(0, None))
-        axes.set_xticks(counts, [str(count) for count in counts])
-        axes.minorticks_off()
+        axes.set(title=name, xlabel="pairs / items", ylim=(0, None))
+        log_axis(axes, counts)
     panels[0].set_ylabel("share of pairs wrong")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right center", frameon=False)
     return [(figure, "Clustering error against the number of known pairs, mean over the draws.")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from unseen.reproduction._axes import log_axis
 from unseen.reproduction.experiment import Row
 from unseen.reproduction.gimc_maps import KINDS, averages, matching
 
@@ -48,9 +49,8 @@ def draw_against_m(rows: list[Row], place: int, label: str) -> Any:
             found = matching(here, method=method)
             if found:
                 axes.axhline(averages(found)[place], color=colour, linestyle=":", label=method)
-        axes.set(title=name, xlabel="m", xscale="log")
-        axes.set_xticks(sizes, [str(size) for size in sizes])
-        axes.minorticks_off()
+        axes.set(title=name, xlabel="m")
+        log_axis(axes, sizes)
         axes.margins(x=0.1)
     panels[0].set_ylabel(label)
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right center", frameon=False)

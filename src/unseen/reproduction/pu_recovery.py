@@ -11,6 +11,7 @@ import numpy as np
 
 from unseen import BiasMC, ShiftMC
 from unseen.datasets import make_positives
+from unseen.reproduction._axes import log_axis
 from unseen.reproduction.experiment import Claim, Experiment, Row, Table, Unit, grouped, three
 from unseen.typing import FloatArray
 
@@ -131,7 +132,8 @@ def figures(rows: list[Row]) -> list[tuple[Any, str]]:
     for key, label in (("shift", "ShiftMC"), ("direct", "without the shift"), ("constant", "constant")):
         means = [mean(row[key] for row in groups["probabilities", n]) for n in sizes]
         left.plot(sizes, means, "o-", label=label)
-    left.set(xlabel="n", ylabel="mean squared error", xscale="log", ylim=(0, None))
+    left.set(xlabel="n", ylabel="mean squared error", ylim=(0, None))
+    log_axis(left, sizes)
     left.legend(frameon=False)
     for n in [n for kind, n in groups if kind == "labels"]:
         own = groups["labels", n]
