@@ -10,7 +10,8 @@ using namespace nb::literals;
 template <class T, class I>
 void als_solve(In1<I> indptr, In1<I> indices, In1<T> curvature, In1<T> linear, In2<T> other, In2<T> gram,
                std::optional<In2<T>> offset, InOut2<T> out, std::optional<In1<T>> ridge,
-               std::optional<In1<T>> shift, const std::string& method, Size cg_steps, int n_threads) {
+               std::optional<In1<T>> shift, std::optional<InOut1<double>> row_values,
+               const std::string& method, Size cg_steps, int n_threads) {
   const std::size_t n_rows = out.shape(0), rank = out.shape(1), n_cells = indices.shape(0);
   require(other.shape(1) == rank, "other and out must have the same number of columns");
   require(gram.shape(0) == rank && gram.shape(1) == rank, "gram must be square, of the size of the rank");
@@ -18,6 +19,7 @@ void als_solve(In1<I> indptr, In1<I> indices, In1<T> curvature, In1<T> linear, I
           "offset must have one row, or as many as out, and as many columns");
   require(!ridge || ridge->shape(0) == n_rows, "ridge must have one value a row");
   require(!shift || shift->shape(0) == other.shape(0), "shift must have one value a row of other");
+  require(!row_values || row_values->shape(0) == n_rows, "row_values must have one value a row");
   require(method == "cholesky" || method == "cg", "method must be 'cholesky' or 'cg'");
   AlsProblem<T, I> problem{};
   problem.cells = pattern(indptr, indices, n_rows, other.shape(0));
@@ -30,6 +32,7 @@ void als_solve(In1<I> indptr, In1<I> indices, In1<T> curvature, In1<T> linear, I
   problem.ridge = ridge ? ridge->data() : nullptr;
   problem.shift = shift ? shift->data() : nullptr;
   problem.out = out.data();
+  problem.row_values = row_values ? row_values->data() : nullptr;
   problem.rank = Size(rank);
   problem.method = method == "cg" ? Method::cg : Method::cholesky;
   problem.cg_steps = cg_steps;
@@ -71,7 +74,8 @@ struct Solve {
     m.def("als_solve", als_solve<T, I>, "indptr"_a.noconvert(), "indices"_a.noconvert(),
           "curvature"_a.noconvert(), "linear"_a.noconvert(), "other"_a.noconvert(), "gram"_a.noconvert(),
           "offset"_a.noconvert().none(), "out"_a.noconvert(), "ridge"_a.noconvert().none(),
-          "shift"_a.noconvert().none(), "method"_a, "cg_steps"_a, "n_threads"_a);
+          "shift"_a.noconvert().none(), "row_values"_a.noconvert().none(), "method"_a, "cg_steps"_a,
+          "n_threads"_a);
     m.def("ccd_sweep", ccd_sweep<T, I>, "indptr"_a.noconvert(), "indices"_a.noconvert(),
           "csc_indptr"_a.noconvert(), "csc_indices"_a.noconvert(), "csc_order"_a.noconvert(),
           "curvature"_a.noconvert(), "linear"_a.noconvert(), "scores"_a.noconvert(), "left"_a.noconvert(),

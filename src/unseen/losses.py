@@ -102,6 +102,12 @@ class Quadratic(Loss):
             return weight, target  # as they are, without a copy
         return weight - blank_weight, weight * target - blank_weight * blank_target
 
+    def normal_constant(self, values: FloatArray) -> float:
+        """What the stored cells add to the background at score zero, so ``c/2 s^2 - d s`` is complete."""
+        blank_weight, blank_target = self.blank()
+        at_zero = self.value(np.broadcast_to(values.dtype.type(0), values.shape), values)
+        return at_zero - 0.5 * blank_weight * blank_target**2 * values.size
+
 
 class Squared(Quadratic):
     """``weight/2 (s - a)^2`` on stored cells; blank cells are missing unless a background is given.

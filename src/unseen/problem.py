@@ -206,9 +206,9 @@ class Problem:
         pair = self.stacked(state) if pair is None else pair
         return self.data_value_of(pair) + self.penalty(state)
 
-    def data_value(self, state: State, grams: tuple[FloatArray, FloatArray] | None = None) -> float:
+    def data_value(self, state: State) -> float:
         """Objective without the penalties."""
-        return self.data_value_of(self.stacked(state), grams)
+        return self.data_value_of(self.stacked(state))
 
     def data_value_at(self, pair: Pair, scores: FloatArray) -> float:
         """Objective without the penalties, for factors and scores that are at hand."""
@@ -216,8 +216,8 @@ class Problem:
         background = background_value(*pair, scores, weight, target, self.n_threads)
         return self.loss.value(scores, self.observations.values) + background
 
-    def data_value_of(self, pair: Pair, grams: tuple[FloatArray, FloatArray] | None = None) -> float:
-        """Objective without the penalties, for factors (and their Gram matrices) that are at hand.
+    def data_value_of(self, pair: Pair) -> float:
+        """Objective without the penalties, for factors that are at hand.
 
         Scores are made for some rows at a time, so that none of the size of the data is needed.
         """
@@ -232,14 +232,15 @@ class Problem:
             squares += squares_at(scores, target) if weight else 0.0
         if weight == 0.0:
             return stored
-        return stored + 0.5 * weight * (squares_everywhere(*pair, target, self.n_threads, grams) - squares)
+        return stored + 0.5 * weight * (squares_everywhere(*pair, target, self.n_threads) - squares)
 
     def _parts(self) -> Iterator[tuple[slice, slice]]:
         """Rows and their cells, in parts of at most CELLS_OF_SCORES cells or one row."""
         indptr, n = self.observations.indptr, self.observations.shape[0]
         row = 0
         while row < n:
-            limit = int(indptr[row]) + CELLS_OF_SCORES
+            # In the type of indptr: all of it would be converted to that of another limit.
+            limit = indptr.dtype.type(min(int(indptr[row]) + CELLS_OF_SCORES, self.observations.nnz))
             end = max(row + 1, int(np.searchsorted(indptr, limit, side="right")) - 1)
             yield slice(row, end), slice(int(indptr[row]), int(indptr[end]))
             row = end

@@ -90,9 +90,10 @@ def _both_als(
     found, expected = case.left.copy(), case.left.copy()
     given = (case.indptr, case.indices, case.data, 2 * case.data, case.right, gram)
     options: dict[str, Any] = {"ridge": ridge, "shift": shift, "method": method, "n_threads": n_threads}
-    kernels.als_solve(*given, offset, found, **options)
-    reference.als_solve(*given, offset, expected, ridge, shift, method, 3, 1)
-    return [found], [expected]
+    values, expected_values = np.empty(n_rows), np.empty(n_rows)
+    kernels.als_solve(*given, offset, found, row_values=values, **options)
+    reference.als_solve(*given, offset, expected, ridge, shift, expected_values, method, 3, 1)
+    return [found, values], [expected, expected_values]
 
 
 def both_cholesky(case: Case, n_threads: int) -> tuple[Arrays, Arrays]:

@@ -161,6 +161,7 @@ bool als_solve(const AlsProblem<T, I>& problem, int n_threads) {
       frame.enter(problem.offset + first * rank, n_rows, offsets, spare);
     }
     bool positive = false;
+    Fetcher<T, I> fetcher{cells.indices, cells.indptr[first], cells.indptr[cells.n_rows], frame.table, width};
     for (Size i = first; i < first + n_rows; ++i) {
       if (i == first || problem.ridge) {
         positive =
@@ -169,7 +170,6 @@ bool als_solve(const AlsProblem<T, I>& problem, int n_threads) {
       const Size start = cells.indptr[i];
       RowSystem<T, I> row{cells.indices + start,
                           Size(cells.indptr[i + 1]) - start,
-                          Size(cells.indptr[cells.n_rows]) - start,
                           {problem.curvature.data + start * problem.curvature.step, problem.curvature.step},
                           {problem.linear.data + start * problem.linear.step, problem.linear.step},
                           frame.table,
@@ -177,12 +177,15 @@ bool als_solve(const AlsProblem<T, I>& problem, int n_threads) {
                           nullptr,
                           problem.shift,
                           rank,
-                          width};
+                          width,
+                          start,
+                          &fetcher};
       if (problem.offset) row.offset = one_offset ? shared_offset.data() : offsets + (i - first) * width;
       T* x = solution + (i - first) * width;
-      if (iterative && conjugate_gradient(row, preconditioner, problem.cg_steps, x, work)) continue;
-      const bool solved = iterative ? solve_least_squares(row, x) : solve_direct(row, positive, x, work);
+      const bool solved = (iterative && conjugate_gradient(row, preconditioner, problem.cg_steps, x, work)) ||
+                          (!iterative && solve_direct(row, positive, x, work)) || solve_least_squares(row, x);
       if (!solved) failed[thread] = 1;
+      if (problem.row_values) problem.row_values[i] = row_value(row, x);
     }
     frame.leave(solution, n_rows, problem.out + first * rank, spare);
   });

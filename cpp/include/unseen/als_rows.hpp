@@ -9,18 +9,36 @@ namespace unseen::UNSEEN_ISA {
 inline constexpr Size cells_a_block = 32;   // cells gathered at once for a Gram matrix
 inline constexpr Size cells_a_flush = 512;  // longer sums are added up in pieces, to keep them accurate
 inline constexpr Size cells_ahead = 24;     // prefetch distance in the stream of stored cells
+inline constexpr Size cells_lead = 64;      // and where the passes over a row leave time for more
+
+// Fetches the factors of cells to come, each once. A row is passed over several times but needs memory only
+// in the first pass: its successors are fetched during all of them, at an even pace.
+template <class T, class I>
+struct Fetcher {
+  const I* indices;  // of the whole matrix
+  Size next, end;
+  const T* table;
+  Size width;
+
+  UNSEEN_INLINE void up_to(Size cell) {
+    for (const Size stop = smaller(cell, end); next < stop; ++next) {
+      prefetch_row(table + Size(indices[next]) * width, width);
+    }
+  }
+};
 
 template <class T, class I>
 struct RowSystem {
   const I* indices;
   Size n_cells;
-  Size n_stream;  // cells from the first of this row to the last of the matrix
   CellValues<T> curvature, linear;
   const T* table;     // factors of the other side, `width` apart
   const T* diagonal;  // d, of length width
   const T* offset;    // of length width, may be null
   const T* shift;     // known part of the scores of each column, may be null
   Size rank, width;
+  Size start;  // of the row, among all cells
+  Fetcher<T, I>* fetcher;
 
   UNSEEN_INLINE const T* factor(Size t) const { return table + Size(indices[t]) * width; }
   UNSEEN_INLINE T c(Size t) const { return curvature.data[t * curvature.step]; }
@@ -39,8 +57,10 @@ UNSEEN_INLINE T dot(const T* a, const T* b, Size width) {
 
 // y += sum_t w_t q_t, where w_t = c_t (q_t . x), or l_t - c_t (q_t . x) for the residual.
 // V vectors a row, known to the compiler; 0 when there are too many for the registers.
+// This is pass `pass` of `n_passes` over the row.
 template <int V, bool residual, class T, class I>
-void add_cells(const RowSystem<T, I>& row, const T* x, T* y) {
+void add_cells(const RowSystem<T, I>& row, const T* x, T* y, Size pass, Size n_passes) {
+  const double pace = 1.0 / double(n_passes);
   constexpr int kept = V > 0 ? V : 1;
   const Size n_vectors = V > 0 ? V : row.width / lanes<T>;
   for (Size begin = 0; begin < row.n_cells; begin += cells_a_flush) {
@@ -84,21 +104,12 @@ void add_cells(const RowSystem<T, I>& row, const T* x, T* y) {
     };
     Size t = begin;
     for (; t + 4 <= end; t += 4) {
-      if constexpr (residual) {
-        // Only the first pass over a row finds its factors outside the cache.
-        for (Size r = t + cells_ahead; r < smaller(t + cells_ahead + 4, row.n_stream); ++r) {
-          prefetch_row(row.factor(r), row.width);
-        }
-      }
+      const Size paced = Size(double(pass * row.n_cells + t) * pace) + cells_lead;
+      row.fetcher->up_to(row.start + (residual ? larger(paced, t + cells_ahead) : paced));
       const T* const q[4] = {row.factor(t), row.factor(t + 1), row.factor(t + 2), row.factor(t + 3)};
       four(t, q, 4);
     }
     if (t < end) {
-      if constexpr (residual) {
-        for (Size r = t + cells_ahead; r < smaller(end + cells_ahead, row.n_stream); ++r) {
-          prefetch_row(row.factor(r), row.width);
-        }
-      }
       const T* q[4];
       for (int r = 0; r < 4; ++r) q[r] = row.factor(smaller(t + r, end - 1));
       four(t, {q[0], q[1], q[2], q[3]}, end - t);
@@ -107,6 +118,38 @@ void add_cells(const RowSystem<T, I>& row, const T* x, T* y) {
       for (int v = 0; v < V; ++v) store(y + v * lanes<T>, load(y + v * lanes<T>) + ys[v]);
     }
   }
+}
+
+// 1/2 x'Dx - offset . x + sum over the cells of c/2 s^2 - d s, with s the score and d its linear part: what
+// the solution of the row minimises. Its factors are still in cache.
+template <class T, class I>
+double row_value(const RowSystem<T, I>& row, const T* x) {
+  double total = 0;
+  for (Size l = 0; l < row.rank; ++l) {
+    total += 0.5 * double(row.diagonal[l]) * double(x[l]) * double(x[l]);
+    if (row.offset) total -= double(row.offset[l]) * double(x[l]);
+  }
+  for (Size t = 0; t < row.n_cells; t += 4) {
+    const Size last = row.n_cells - 1;
+    const T *q0 = row.factor(t), *q1 = row.factor(smaller(t + 1, last));
+    const T *q2 = row.factor(smaller(t + 2, last)), *q3 = row.factor(smaller(t + 3, last));
+    Vec<T> s0 = zero<T>(), s1 = s0, s2 = s0, s3 = s0;
+    for (Size at = 0; at < row.width; at += lanes<T>) {
+      const Vec<T> xv = load(x + at);
+      s0 += xv * load(q0 + at);
+      s1 += xv * load(q1 + at);
+      s2 += xv * load(q2 + at);
+      s3 += xv * load(q3 + at);
+    }
+    const Vec4<T> dots = sum_each<T>(s0, s1, s2, s3);
+    for (Size r = 0; r < smaller<Size>(4, row.n_cells - t); ++r) {
+      const double known = row.shift ? double(row.shift[row.indices[t + r]]) : 0.0;
+      const double score = double(dots[r]) + known;
+      total +=
+          (0.5 * double(row.c(t + r)) * score - double(row.linear.data[(t + r) * row.linear.step])) * score;
+    }
+  }
+  return total;
 }
 
 // Conjugate gradient from the incoming x, preconditioned by the diagonal. scratch: 4 * width.
@@ -120,7 +163,7 @@ bool conjugate_gradient(const RowSystem<T, I>& row, const T* preconditioner, Siz
     const Vec<T> own = load(d + at) * load(x + at);
     store(r + at, row.offset ? load(row.offset + at) - own : -own);
   }
-  add_cells<V, true>(row, x, r);
+  add_cells<V, true>(row, x, r, 0, steps + 1);
   Vec<T> sums = zero<T>();
   for (Size at = 0; at < width; at += lanes<T>) {
     const Vec<T> scaled = load(preconditioner + at) * load(r + at);
@@ -131,7 +174,7 @@ bool conjugate_gradient(const RowSystem<T, I>& row, const T* preconditioner, Siz
   for (Size step = 0; step < steps; ++step) {
     if (!(size > T(__FLT_MIN__))) return size == size;
     for (Size at = 0; at < width; at += lanes<T>) store(image + at, load(d + at) * load(p + at));
-    add_cells<V, false>(row, p, image);
+    add_cells<V, false>(row, p, image, step + 1, steps + 1);
     const T bend = dot(p, image, width);
     if (!(bend > 0)) return false;
     const T length = size / bend;
@@ -169,7 +212,7 @@ bool solve_dual(const RowSystem<T, I>& row, T* x, T* scratch) {
     const T c = t < n ? row.c(t) : T(0);
     const T root = square_root(c);
     const T* q = row.factor(smaller(t, n - 1));
-    if (t + cells_ahead < row.n_stream && t < n) prefetch_row(row.factor(t + cells_ahead), width);
+    row.fetcher->up_to(row.start + t + cells_ahead);
     for (Size at = 0; at < width; at += lanes<T>) {
       store(g + t * width + at, root * (load(scale + at) * load(q + at)));
     }
@@ -235,6 +278,7 @@ bool solve_primal(const RowSystem<T, I>& row, T* x, T* scratch) {
   }
   for (Size begin = 0; begin < row.n_cells; begin += cells_a_block) {
     const Size n = smaller(cells_a_block, row.n_cells - begin);
+    row.fetcher->up_to(row.start + begin + 2 * cells_a_block);
     for (Size at = 0; at < width; at += lanes<T>) {
       Vec<T> pull = zero<T>();
       for (Size t = 0; t < n; ++t) {

@@ -37,6 +37,7 @@ struct AlsProblem {
   const T* ridge;    // may be null
   const T* shift;    // scores that are known beforehand, one a column; may be null
   T* out;
+  double* row_values;  // what each row minimises, at its solution; may be null
   Size rank;
   Method method;
   Size cg_steps;

@@ -206,6 +206,7 @@ def als_solve(
     *,
     ridge: FloatArray | None = None,
     shift: FloatArray | None = None,
+    row_values: FloatArray | None = None,
     method: Literal["cholesky", "cg"] = "cholesky",
     cg_steps: int = 3,
     n_threads: int = 1,
@@ -231,6 +232,10 @@ def als_solve(
     ridge : None or array of shape (n,)
     shift : None or array of shape (m,)
         Part of the scores that is known beforehand, one value a column.
+    row_values : None or float64 array of shape (n,)
+        Written in place: what each row minimises, at its solution ``x = out[i]``, that is
+        ``1/2 x'(gram + ridge[i] I) x - offset_i . x + sum_j (curvature_ij s_j^2 / 2 - linear_ij s_j)``
+        with the scores ``s_j = q_j . x + shift[j]``. Nearly free here, a pass over all cells elsewhere.
     method : {"cholesky", "cg"}
         ``"cg"`` takes at most ``cg_steps`` conjugate-gradient steps from the incoming ``out``, with
         ``gram + ridge[i] I`` as preconditioner, and stops early when nothing is left to improve.
@@ -272,6 +277,8 @@ def als_solve(
         shift = args.dense("shift", shift, dtype, ndim=1)
         if len(shift) != len(other):
             raise ParameterError(f"shift must have {len(other)} values, one a row of other; got {len(shift)}")
+    if row_values is not None:
+        row_values = args.in_place("row_values", row_values, np.dtype(np.float64), (len(out),))
     if method not in ("cholesky", "cg"):
         raise ParameterError(f"method must be 'cholesky' or 'cg', got {method!r}")
     curvature = args.on_cells("curvature", curvature, len(indices), dtype)
@@ -288,6 +295,7 @@ def als_solve(
         out,
         ridge,
         shift,
+        row_values,
         method,
         cg_steps,
         n_threads,

@@ -24,6 +24,7 @@ def als_solve(
     out: FloatArray,
     ridge: FloatArray | None,
     shift: FloatArray | None,
+    row_values: FloatArray | None,
     method: str,
     cg_steps: int,
     n_threads: int,

@@ -67,6 +67,7 @@ def als_solve(
     out: FloatArray,
     ridge: FloatArray | None,
     shift: FloatArray | None,
+    row_values: FloatArray | None,
     method: str,
     cg_steps: int,
     n_threads: int,
@@ -92,6 +93,14 @@ def als_solve(
             out[i] = _minimum_norm(matrix, rhs, cutoff) if solved is None else solved
         else:
             out[i] = _minimum_norm(matrix, rhs, cutoff)
+        if row_values is not None:
+            x = out[i].astype(np.float64)
+            scores = factors @ x + (0.0 if shift is None else shift[indices[cells]])
+            row_values[i] = 0.5 * x @ base @ x + np.sum(
+                (0.5 * curvature[cells] * scores - linear[cells]) * scores
+            )
+            if offset is not None:
+                row_values[i] -= offset[i if len(offset) > 1 else 0] @ x
 
 
 def _minimum_norm(matrix: Array, rhs: Array, cutoff: float) -> Array:

@@ -42,17 +42,9 @@ def background_value(
     return 0.5 * weight * (total - squares_at(scores, target))
 
 
-def squares_everywhere(
-    left: FloatArray,
-    right: FloatArray,
-    target: float,
-    n_threads: int = 1,
-    grams: tuple[FloatArray, FloatArray] | None = None,
-) -> float:
-    """``||P Q' - target||_F^2``; ``grams`` are the Gram matrices of the factors where they are at hand."""
-    if grams is None:
-        grams = gram(left, n_threads=n_threads), gram(right, n_threads=n_threads)
-    total = inner(*grams)
+def squares_everywhere(left: FloatArray, right: FloatArray, target: float, n_threads: int = 1) -> float:
+    """``||P Q' - target||_F^2``."""
+    total = inner(gram(left, n_threads=n_threads), gram(right, n_threads=n_threads))
     if target != 0.0:
         sums = left.sum(axis=0, dtype=np.float64) @ right.sum(axis=0, dtype=np.float64)
         total += -2.0 * target * float(sums) + target * target * left.shape[0] * right.shape[0]

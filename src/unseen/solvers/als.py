@@ -39,6 +39,7 @@ def solve_side(
     other_gram: FloatArray | None = None,
     extra_offset: FloatArray | None = None,
     shift: FloatArray | None = None,
+    row_values: FloatArray | None = None,
     method: Literal["cholesky", "cg"] = "cholesky",
     cg_steps: int = 3,
     n_threads: int = 1,
@@ -48,7 +49,8 @@ def solve_side(
     Each row solves ``(w0 Q'Q + ridge I + sum c q q') p = w0 t0 Q'1 + sum d q``: the background
     over all columns through one Gram matrix (``other_gram`` if it is at hand), the stored cells on top.
     ``ridge`` may have a value for each coordinate. A ``shift`` is a part of the scores that is the same in
-    all rows, one number a column: p is fitted to what it leaves.
+    all rows, one number a column: p is fitted to what it leaves. What each row has minimised is written to
+    ``row_values``.
     """
     weight, target = blank
     k = other.shape[1]
@@ -74,6 +76,7 @@ def solve_side(
         offset,
         out,
         shift=shift,
+        row_values=row_values,
         method=method,
         cg_steps=cg_steps,
         n_threads=n_threads,
@@ -135,6 +138,16 @@ def _by_column(cells: Observations, curvature: float | FloatArray, linear: float
     )
 
 
+def _blank_constant(problem: Problem, col_bias: FloatArray | None) -> float:
+    """Background of all cells at zero factors of the rows, the biases of the columns aside."""
+    weight, target = problem.loss.blank()
+    n, m = problem.observations.shape
+    if weight == 0.0:
+        return 0.0
+    off_target = np.full(m, -target) if col_bias is None else col_bias.astype(np.float64) - target
+    return 0.5 * weight * n * float(off_target @ off_target)
+
+
 def _with_column(factors: FloatArray, column: FloatArray | float) -> FloatArray:
     n, k = factors.shape
     out: FloatArray = np.empty((n, k + 1), dtype=factors.dtype)
@@ -187,7 +200,8 @@ class ALS(Solver):
 
     def sweeps(self, problem: Problem, state: State, rng: np.random.Generator) -> Iterator[Sweep]:
         cells = problem.observations
-        curvature, linear = quadratic_loss(problem).normal_terms(cells.values)
+        loss = quadratic_loss(problem)
+        curvature, linear = loss.normal_terms(cells.values)
         by_row = (cells.indptr, cells.indices, curvature, linear)
         by_column = _by_column(cells, curvature, linear)
         biases = split_biases(problem)
@@ -212,6 +226,8 @@ class ALS(Solver):
         moved = (term.key("row"), term.key("col"))
         state = {key: value for key, value in state.items() if key not in moved}
         row_gram, col_gram = gram(rows.factors, n_threads=n_threads), None
+        row_values = np.empty(cells.shape[0])
+        constant = loss.normal_constant(cells.values)
         while True:
             if ridge and col_gram is not None:
                 turn_rows, turn_cols, strength = balancing(row_gram, col_gram)
@@ -220,13 +236,13 @@ class ALS(Solver):
                 row_gram = np.diag(strength)
             cols.solve(rows, by_column, other_gram=row_gram, **options)
             col_gram = gram(cols.factors, n_threads=n_threads)
-            rows.solve(cols, by_row, other_gram=col_gram, **options)
+            rows.solve(cols, by_row, other_gram=col_gram, row_values=row_values, **options)
             row_gram = gram(rows.factors, n_threads=n_threads)
             state = {**state, moved[0]: rows.factors, moved[1]: cols.factors}
             for bias, core in ((biases.row, rows.bias), (biases.col, cols.bias)):
                 if bias is not None and core is not None:
                     state[bias.key("core")] = core[:, None] if bias is biases.row else core[None]
-            grams = (row_gram, col_gram) if len(problem.terms) == 1 else None
-            data = problem.data_value(state, grams)
-            penalty = 0.5 * ridge * float(np.trace(row_gram) + np.trace(col_gram))
-            yield Sweep(dict(state), data + penalty + rows.penalty() + cols.penalty(), {})
+            # The rows were solved last: what they minimised is all but constants and the columns' penalty.
+            value = float(row_values.sum()) + constant + _blank_constant(problem, cols.bias)
+            penalty = 0.5 * ridge * float(np.trace(col_gram)) + cols.penalty()
+            yield Sweep(dict(state), value + penalty, {})
