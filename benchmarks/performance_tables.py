@@ -130,6 +130,15 @@ def sklearn_table(results: dict[str, Any]) -> str:
     return table(["task", "unseen, s", "scikit-learn, s", "ratio"], rows)
 
 
+def tuning_table(results: dict[str, Any]) -> str:
+    """Two commits side by side."""
+    rows = [
+        [job, f"{before:.3g}", f"{after:.3g}", f"{before / after:.2f}"]
+        for job, before, after in results["jobs"]
+    ]
+    return table(["what, seconds where nothing else is said", "before", "after", "times less"], rows)
+
+
 def if_measured(name: str, make: Callable[[dict[str, Any]], str]) -> str:
     """A table of a suite, or a note where its results are not there."""
     if not (STORED / f"{name}.json").exists():
@@ -145,6 +154,7 @@ def tables() -> dict[str, str]:
         "ratings": if_measured("explicit_ratings", ratings_table),
         "growth": if_measured("growth", growth_table),
         "sklearn": if_measured("sklearn_peers", sklearn_table),
+        "tuning": if_measured("base_head", tuning_table),
         "feedback ratios": ratio_table(feedback),
         "feedback large": time_table(feedback["power_law"]),
         "feedback small": time_table(feedback["hepph"]),

@@ -158,7 +158,7 @@ def test_base_against_head(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
         base_head.main(["one", "two"])
     assert order == ["base", "head"] * 3
     assert ended.value.code == 1  # 1.7 against 1.2
-    assert "1.200 s    1.700 s   ratio 1.42" in capsys.readouterr().out
+    assert "1.200     1.700   ratio 1.42" in capsys.readouterr().out
     order.clear()
     with pytest.raises(SystemExit) as ended:
         base_head.main(["one", "two", "--limit", "1.5"])
