@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from benchmarks._summaries import off_a_line
 from benchmarks._tables import STORED, stored, table, write_page
 
 PAGE = "performance.md"
@@ -110,7 +111,8 @@ def growth_table(results: dict[str, Any]) -> str:
     ]
     costs = [row["microseconds_a_cell"] for row in results["rows"]]
     text = table(["cells", "s a sweep", "microseconds a cell", "peak GiB"], rows)
-    return f"{text}\n\nThe dearest cell costs {max(costs) / min(costs):.2f} times the cheapest."
+    spread = f"The dearest cell costs {max(costs) / min(costs):.2f} times the cheapest"
+    return f"{text}\n\n{spread}; one line through zero is within {off_a_line(costs):.0%} of all sizes."
 
 
 def sklearn_table(results: dict[str, Any]) -> str:
