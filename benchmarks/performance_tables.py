@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from benchmarks._summaries import off_a_line
 from benchmarks._tables import STORED, stored, table, write_page
 
 PAGE = "performance.md"
@@ -110,7 +111,8 @@ def growth_table(results: dict[str, Any]) -> str:
     ]
     costs = [row["microseconds_a_cell"] for row in results["rows"]]
     text = table(["cells", "s a sweep", "microseconds a cell", "peak GiB"], rows)
-    return f"{text}\n\nThe dearest cell costs {max(costs) / min(costs):.2f} times the cheapest."
+    spread = f"The dearest cell costs {max(costs) / min(costs):.2f} times the cheapest"
+    return f"{text}\n\n{spread}; one line through zero is within {off_a_line(costs):.0%} of all sizes."
 
 
 def sklearn_table(results: dict[str, Any]) -> str:
@@ -130,6 +132,15 @@ def sklearn_table(results: dict[str, Any]) -> str:
     return table(["task", "unseen, s", "scikit-learn, s", "ratio"], rows)
 
 
+def tuning_table(results: dict[str, Any]) -> str:
+    """Two commits side by side."""
+    rows = [
+        [job, f"{before:.3g}", f"{after:.3g}", f"{before / after:.2f}"]
+        for job, before, after in results["jobs"]
+    ]
+    return table(["what, seconds where nothing else is said", "before", "after", "times less"], rows)
+
+
 def if_measured(name: str, make: Callable[[dict[str, Any]], str]) -> str:
     """A table of a suite, or a note where its results are not there."""
     if not (STORED / f"{name}.json").exists():
@@ -145,6 +156,7 @@ def tables() -> dict[str, str]:
         "ratings": if_measured("explicit_ratings", ratings_table),
         "growth": if_measured("growth", growth_table),
         "sklearn": if_measured("sklearn_peers", sklearn_table),
+        "tuning": if_measured("base_head", tuning_table),
         "feedback ratios": ratio_table(feedback),
         "feedback large": time_table(feedback["power_law"]),
         "feedback small": time_table(feedback["hepph"]),

@@ -88,6 +88,18 @@ def test_a_real_experiment_with_quick(run, tmp_path):
     assert page.count("<img") == 1
 
 
+@pytest.mark.slow
+def test_experiments_side_by_side_give_the_same(run, tmp_path):
+    names = ["pu-recovery", "pu-alpha"]
+    found = {}
+    for jobs in ("1", "2"):
+        folder = tmp_path / jobs
+        run("reproduce", *names, "--quick", "--jobs", jobs, "--out", folder)
+        assert (folder / "index.html").exists()
+        found[jobs] = [json.loads((folder / f"{name}.json").read_text())["units"] for name in names]
+    assert found["1"] == found["2"]
+
+
 def test_missing_data_are_told(run, tmp_path, monkeypatch):
     monkeypatch.setenv("UNSEEN_DATA", str(tmp_path / "nothing"))
     document = run("reproduce", "pu-clustering", "--quick", "--out", tmp_path, "--json").document

@@ -30,10 +30,10 @@ def ratings() -> dict[str, Any]:
     return {"tasks": {"made-up": task}}
 
 
-def cells() -> dict[str, Any]:
+def cells(dearer: float = 1.5) -> dict[str, Any]:
     rows = [
         {"cells": n, "sweep_s": n * cost, "microseconds_a_cell": 1e6 * cost, "peak_gib": 1.0}
-        for n, cost in ((1_000_000, 1e-7), (10_000_000, 1.5e-7))
+        for n, cost in ((1_000_000, 1e-7), (10_000_000, dearer * 1e-7))
     ]
     return {"rank": 32, "rows": rows}
 
@@ -93,7 +93,8 @@ def test_what_is_judged() -> None:
         ("at most 1.1", "no"),
         ("", ""),
     ]
-    assert SUMMARIES["growth"](cells()).ratios[0].holds == "no"  # 1.5 is more than 1.2
+    assert [ratio.value for ratio in SUMMARIES["growth"](cells()).ratios] == pytest.approx([1.5, 0.2])
+    assert SUMMARIES["growth"](cells(2.0)).ratios[1].holds == "no"  # a third off the line
     assert Ratio("x", None, at_least=2.0).holds == ""
     assert bench.shown(None) == "not reached"
     assert bench.judged(ratios[1], "large") == ("at most 1.1", "no")
@@ -104,7 +105,9 @@ def test_tables_of_made_up_results() -> None:
     text = performance_tables.ratings_ratio_table(ratings())
     assert "| Made-up ratings | 0.9100 | 5.0 | 1.20 | 1.20 | 9, 13 |" in text
     assert "| cmfrec cg | 1.0000 (0.05) |" in performance_tables.ratings_table(ratings())
-    assert "1.50 times the cheapest" in performance_tables.growth_table(cells())
+    text = performance_tables.growth_table(cells())
+    assert "1.50 times the cheapest; one line through zero is within 20% of all sizes." in text
+    assert "| a fit | 3 | 2 | 1.50 |" in performance_tables.tuning_table({"jobs": [["a fit", 3.0, 2.0]]})
     assert "| NMF, graph, to 1.0% | – | 0.20 | – |" in performance_tables.sklearn_table(against_sklearn())
 
 
@@ -158,7 +161,7 @@ def test_base_against_head(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
         base_head.main(["one", "two"])
     assert order == ["base", "head"] * 3
     assert ended.value.code == 1  # 1.7 against 1.2
-    assert "1.200 s    1.700 s   ratio 1.42" in capsys.readouterr().out
+    assert "1.200     1.700   ratio 1.42" in capsys.readouterr().out
     order.clear()
     with pytest.raises(SystemExit) as ended:
         base_head.main(["one", "two", "--limit", "1.5"])

@@ -24,6 +24,9 @@ def reproduce(
     ] = Path("reproduction"),
     quick: Annotated[bool, typer.Option("--quick", help="Smaller sizes and fewer repetitions.")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Run everything again.")] = False,
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", min=1, metavar="N", help="Experiments to run at the same time.")
+    ] = 1,
     listing: Annotated[bool, typer.Option("--list", help="Name the experiments and end.")] = False,
 ) -> None:
     """Run tables and figures of the papers again; writes JSON, CSV and one page."""
@@ -44,7 +47,43 @@ def reproduce(
         raise UsageError("a name is needed; --list shows them, all runs everything")
     if directory.exists() and not directory.is_dir():
         raise UsageError(f"--out {directory}: there is a file of that name; a directory is written")
+    if jobs > 1:
+        _run_side_by_side(out, chosen, directory, quick=quick, fresh=fresh, jobs=jobs)
+        fresh = False  # what they left is read below
     _run(out, chosen, directory, quick=quick, fresh=fresh)
+
+
+def _run_side_by_side(
+    out: Output, chosen: list[Any], directory: Path, *, quick: bool, fresh: bool, jobs: int
+) -> None:
+    """Run each experiment in one of several processes; results are left in the directory."""
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+    from multiprocessing import get_context
+
+    from tqdm import tqdm
+
+    # New processes, not copies of this one: threads of a BLAS do not survive a fork.
+    with ProcessPoolExecutor(min(jobs, len(chosen)), mp_context=get_context("spawn")) as pool:
+        running = {
+            pool.submit(run_alone, experiment.name, directory, quick, fresh): experiment.name
+            for experiment in chosen
+        }
+        try:
+            for done in tqdm(
+                as_completed(running), total=len(running), disable=not out.progress, leave=False
+            ):
+                done.result()
+                out.note(f"{running[done]} is done")
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def run_alone(name: str, directory: Path, quick: bool, fresh: bool) -> None:
+    """Run one experiment in this process."""
+    from unseen.reproduction import EXPERIMENTS, run
+
+    run(EXPERIMENTS[name], directory, quick=quick, fresh=fresh)
 
 
 def _run(out: Output, chosen: list[Any], directory: Path, *, quick: bool, fresh: bool) -> None:

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 
 from unseen import kernels
-from unseen.data import Observations
 from unseen.linalg.balance import balancing
 from unseen.linalg.blocked import gram, multiply_in_place
 from unseen.losses import Quadratic
 from unseen.problem import Problem
-from unseen.solvers.base import Solver, Sweep, quadratic_loss
+from unseen.solvers.base import CellTerms, Solver, Sweep, by_column, quadratic_loss
 from unseen.solvers.biases import split_biases
 from unseen.solvers.rules import why_not_free_factors
 from unseen.state import State
 from unseen.typing import FloatArray, IndexArray
 
 __all__ = ["ALS", "solve_side"]
-
-_Cells: TypeAlias = tuple[IndexArray, IndexArray, float | FloatArray, float | FloatArray]
-"""Pattern, curvature and linear part of the stored cells, by rows or by columns."""
 
 
 def solve_side(
@@ -91,7 +87,7 @@ class _Side:
     bias: FloatArray | None
     bias_ridge: float
 
-    def solve(self, other: _Side, cells: _Cells, *, ridge: float, **options: Any) -> None:
+    def solve(self, other: _Side, cells: CellTerms, *, ridge: float, **options: Any) -> None:
         """Bring factors and bias to their optimum, the other side fixed.
 
         The other side's biases are a shift of the target. The own bias is one more coordinate, against ones.
@@ -119,23 +115,6 @@ class _Side:
             return 0.0
         bias = self.bias.astype(np.float64)
         return 0.5 * self.bias_ridge * float(bias @ bias)
-
-
-def _by_column(cells: Observations, curvature: float | FloatArray, linear: float | FloatArray) -> _Cells:
-    """Cells column by column; one number serves both orders."""
-    if np.ndim(curvature) == 0:
-        # What is carried along where there is nothing to carry takes one byte a cell.
-        carried = np.asarray(linear) if np.ndim(linear) else np.ones(cells.nnz, dtype=np.bool_)
-        indptr, indices, moved = cells.to_columns(carried)
-        return indptr, indices, curvature, moved if np.ndim(linear) else linear
-    csc = cells.csc
-    by_column = np.asarray(curvature)[csc.order]
-    return (
-        csc.indptr,
-        csc.indices,
-        by_column,
-        linear if np.ndim(linear) == 0 else np.asarray(linear)[csc.order],
-    )
 
 
 def _blank_constant(problem: Problem, col_bias: FloatArray | None) -> float:
@@ -203,7 +182,7 @@ class ALS(Solver):
         loss = quadratic_loss(problem)
         curvature, linear = loss.normal_terms(cells.values)
         by_row = (cells.indptr, cells.indices, curvature, linear)
-        by_column = _by_column(cells, curvature, linear)
+        in_columns = by_column(cells, curvature, linear)
         biases = split_biases(problem)
         term = problem.terms[biases.others[0]]
         ridge = term.reg.factored().ridge
@@ -234,7 +213,7 @@ class ALS(Solver):
                 for side, turn in ((rows, turn_rows), (cols, turn_cols)):
                     multiply_in_place(side.factors, turn.astype(side.factors.dtype), n_threads=n_threads)
                 row_gram = np.diag(strength)
-            cols.solve(rows, by_column, other_gram=row_gram, **options)
+            cols.solve(rows, in_columns, other_gram=row_gram, **options)
             col_gram = gram(cols.factors, n_threads=n_threads)
             rows.solve(cols, by_row, other_gram=col_gram, row_values=row_values, **options)
             row_gram = gram(rows.factors, n_threads=n_threads)

@@ -6,19 +6,24 @@ import time
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from tqdm.auto import tqdm
 
+from unseen.data import Observations
 from unseen.exceptions import ConvergenceWarning, DivergedError, UnsupportedComposition
 from unseen.losses import Quadratic
 from unseen.problem import Problem
 from unseen.solvers.certificates import Certificate, certify
 from unseen.state import State, copy_state
+from unseen.typing import FloatArray, IndexArray
 
-__all__ = ["Monitor", "Solver", "Sweep", "quadratic_loss"]
+__all__ = ["CellTerms", "Monitor", "Solver", "Sweep", "by_column", "quadratic_loss"]
+
+CellTerms: TypeAlias = tuple[IndexArray, IndexArray, float | FloatArray, float | FloatArray]
+"""Pattern, curvature and linear part of the stored cells, by rows or by columns."""
 
 
 class Sweep(NamedTuple):
@@ -192,3 +197,20 @@ def quadratic_loss(problem: Problem) -> Quadratic:
     """The loss of a problem that was not refused for its loss."""
     assert isinstance(problem.loss, Quadratic)
     return problem.loss
+
+
+def by_column(cells: Observations, curvature: float | FloatArray, linear: float | FloatArray) -> CellTerms:
+    """Cells column by column; one number serves both orders."""
+    if np.ndim(curvature) == 0:
+        # What is carried along where there is nothing to carry takes one byte a cell.
+        carried = np.asarray(linear) if np.ndim(linear) else np.ones(cells.nnz, dtype=np.bool_)
+        indptr, indices, moved = cells.to_columns(carried)
+        return indptr, indices, curvature, moved if np.ndim(linear) else linear
+    csc = cells.csc
+    moved_curvature = np.asarray(curvature)[csc.order]
+    return (
+        csc.indptr,
+        csc.indices,
+        moved_curvature,
+        linear if np.ndim(linear) == 0 else np.asarray(linear)[csc.order],
+    )
