@@ -133,6 +133,9 @@ def _lower_side(
             if bend > 0:
                 best = block[place] + (wanted[place] - small[place] @ block) / bend
                 block[place] = rule.prox(best, 1.0 / float(bend))
+            else:  # the other side has nothing there: only the penalty and the bounds speak
+                free = np.zeros_like(block[place]) if rule.ridge or rule.l1 else block[place]
+                block[place] = np.clip(free, rule.lower, rule.upper)
         own[part] = block.T
 
     for _ in in_blocks(lower, len(own), n_threads, block_rows=ROWS_AT_A_TIME):
