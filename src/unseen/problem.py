@@ -105,8 +105,10 @@ class Problem:
             dtype = self.observations.dtype
             if isinstance(term.core, LowRank):
                 rank = check_count("rank", term.core.rank)
-                state[term.key("row")] = self._random_factor(row, rank, size, rng)
-                state[term.key("col")] = self._random_factor(col, rank, size, rng)
+                for side, design in (("row", row), ("col", col)):
+                    state[term.key(side)] = self._random_factor(design, rank, size, rng)
+                    if term.free and self._is_nonnegative(term):
+                        self._make_nonnegative(state[term.key(side)])
             elif factored_full and term.free:
                 state[term.key("row")] = np.zeros((row.shape[1], 0), dtype=dtype)
                 state[term.key("col")] = np.zeros((col.shape[1], 0), dtype=dtype)
@@ -131,6 +133,23 @@ class Problem:
         length = np.sqrt(inner(product, product) / product.size * rank) if product.size else 1.0
         factor *= factor.dtype.type(np.sqrt(min(max(size, 1e-3), 1e3)) / max(length, 1e-12))
         return factor
+
+    def _is_nonnegative(self, term: BoundTerm) -> bool:
+        rule = self.block_penalty(term)
+        return isinstance(rule, Separable) and rule.lower >= 0.0
+
+    def _make_nonnegative(self, factor: FloatArray) -> None:
+        """Positive numbers such that scores start at the mean of their targets, blank ones included.
+
+        Numbers cut off at zero, or too large, would leave components at zero for good.
+        """
+        values, (weight, target) = self.observations.values, self.loss.blank()
+        blank = weight * (self.observations.shape[0] * self.observations.shape[1] - values.size)
+        mean = (float(values.sum(dtype=np.float64)) + blank * target) / max(values.size + blank, 1.0)
+        np.abs(factor, out=factor)
+        usual = float(factor.mean(dtype=np.float64)) if factor.size else 0.0
+        if mean > 0.0 and usual > 0.0:
+            factor *= factor.dtype.type(np.sqrt(mean / factor.shape[1]) / usual)
 
     def feasible(self, state: State) -> State:
         """The state with every array brought inside its bounds."""
