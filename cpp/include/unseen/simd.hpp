@@ -137,10 +137,8 @@ UNSEEN_INLINE Size round_up(Size n, Size unit) {
 
 template <class T>
 UNSEEN_INLINE void prefetch_row(const T* row, Size width) {
-  // From the line in which the row begins: arrays of other libraries are not aligned to lines.
-  const auto begin = reinterpret_cast<std::uintptr_t>(row), end = begin + width * sizeof(T);
-  for (auto line = begin & ~std::uintptr_t(63); line < end; line += 64) {
-    __builtin_prefetch(reinterpret_cast<const char*>(line));
+  for (Size byte = 0; byte < width * Size(sizeof(T)); byte += 64) {
+    __builtin_prefetch(reinterpret_cast<const char*>(row) + byte);
   }
 }
 

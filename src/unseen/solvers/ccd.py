@@ -18,7 +18,7 @@ from unseen.typing import FloatArray
 
 __all__ = ["CCD"]
 
-ROWS_AT_A_TIME = 2048
+ROWS_AT_A_TIME = 8192
 """Rows whose coordinates are brought down together: they stay in cache for all components."""
 
 
@@ -128,7 +128,7 @@ def _lower_side(
 
     def lower(part: slice) -> None:
         # Component by component in memory too: a step reads and writes one of them.
-        block, wanted = np.ascontiguousarray(own[part].T), pull[part].T
+        block, wanted = (np.ascontiguousarray(array[part].T) for array in (own, pull))
         for place, bend in enumerate(small.diagonal()):
             if bend > 0:
                 best = block[place] + (wanted[place] - small[place] @ block) / bend
