@@ -183,12 +183,14 @@ Size first_from(const I* numbers, Size count, Size wanted) {
 }
 
 // Some columns at a time are brought into order, then multiplied as above: every output row has one owner and
-// one order of addition. All columns at once would take as much memory as the cells themselves.
-inline constexpr Size column_parts = 8;
+// one order of addition. All columns at once would take as much memory as the cells themselves; every part
+// looks at all cells, so few cells are cut into few parts.
+inline constexpr Size column_parts = 8, cells_a_part = Size(1) << 19;
 
 template <class T, class I>
 bool spmm_t(const Pattern<I>& cells, CellValues<T> values, const T* dense, Size rank, T* out, int n_threads) {
-  const Size nnz = cells.indptr[cells.n_rows], n_parts = larger<Size>(n_threads, column_parts);
+  const Size nnz = cells.indptr[cells.n_rows],
+             n_parts = larger<Size>(n_threads, smaller(column_parts, nnz / cells_a_part));
   Buffer<I> indptr(cells.n_cols + 1), next(cells.n_cols + 1);
   Buffer<Size> bounds(n_parts + 1);
   if (!indptr || !next || !bounds) return false;
