@@ -94,6 +94,7 @@ def test_it_is_the_limit_of_unequal_weights() -> None:
     np.testing.assert_allclose(ends[0], ends[1], rtol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:stopped at max_iter")
 def test_the_same_bits_with_any_number_of_threads() -> None:
     rng = np.random.default_rng(4)
     X = sparse.random_array((6000, 50), density=0.05, rng=rng, format="csr")
