@@ -78,6 +78,13 @@ def in_memory(
     return clone(model).fit(cells, **arrays)
 
 
+def disk(model: Any, **options: Any) -> Any:
+    """A completer that works from files, in three blocks."""
+    from unseen.distributed import DiskCompleter
+
+    return DiskCompleter(model, **{"n_blocks": 3, "dtype": "float64", **options})
+
+
 def cluster_of(n_workers: int, **options: Any) -> Any:
     """A Dask cluster on this machine, in threads unless processes are asked for."""
     from distributed import LocalCluster

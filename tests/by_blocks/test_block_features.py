@@ -16,7 +16,7 @@ from scipy import sparse
 pytest.importorskip("pyarrow", reason="files of cells are read by pyarrow")
 pytest.importorskip("fsspec", reason="files are found by fsspec")
 
-from block_data import NAMES, WITH_FEATURES, frame, in_memory, side_features
+from block_data import NAMES, WITH_FEATURES, disk, frame, in_memory, side_features
 
 import unseen
 from unseen import GIMC, IMC, BiasIMC, Completion, Given, Identity, LowRank, MatrixFactorization, Ridge, Term
@@ -36,10 +36,6 @@ from unseen.maps import WithOnes
 from unseen.solvers import AlternatingCG
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-
-
-def disk(model: Any, **options: Any) -> DiskCompleter:
-    return DiskCompleter(model, **{"n_blocks": 3, "dtype": "float64", "n_jobs": 1, **options})
 
 
 def changed(model: Any, **changes: Any) -> Any:

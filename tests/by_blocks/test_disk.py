@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("pyarrow", reason="files of cells are read by pyarrow")
 pytest.importorskip("fsspec", reason="files are found by fsspec")
 
-from block_data import MODELS, N_COLS, N_ROWS, NAMES, frame, in_memory
+from block_data import MODELS, N_COLS, N_ROWS, NAMES, disk, frame, in_memory
 
 import unseen
 from unseen import BiasMC, MatrixFactorization, Observations
@@ -30,10 +30,6 @@ from unseen.exceptions import (
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-
-
-def disk(model: Any, **options: Any) -> DiskCompleter:
-    return DiskCompleter(model, **{"n_blocks": 3, "dtype": "float64", **options})
 
 
 @pytest.mark.parametrize("name", MODELS)
