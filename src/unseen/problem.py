@@ -20,8 +20,8 @@ from unseen.cores import Full, LowRank
 from unseen.data import Observations
 from unseen.exceptions import InvalidDataError
 from unseen.linalg.blocked import inner, matmul
-from unseen.linalg.designs import Design, IdentityDesign
-from unseen.linalg.draws import standard_normal
+from unseen.linalg.designs import Design
+from unseen.linalg.draws import positive, random_factor
 from unseen.linalg.pairs import Pair, core_pair
 from unseen.linalg.score_gradient import ScoreGradient, background_value, squares_at, squares_everywhere
 from unseen.linalg.svt import nuclear_norm_of_product
@@ -105,10 +105,10 @@ class Problem:
             dtype = self.observations.dtype
             if isinstance(term.core, LowRank):
                 rank = check_count("rank", term.core.rank)
+                mean = self._target_mean() if term.free and self._is_nonnegative(term) else None
                 for side, design in (("row", row), ("col", col)):
-                    state[term.key(side)] = self._random_factor(design, rank, size, rng)
-                    if term.free and self._is_nonnegative(term):
-                        self._make_nonnegative(state[term.key(side)])
+                    factor = random_factor(design, rank, size, dtype, rng, n_threads=self.n_threads)
+                    state[term.key(side)] = factor if mean is None else positive(factor, mean)
             elif factored_full and term.free:
                 state[term.key("row")] = np.zeros((row.shape[1], 0), dtype=dtype)
                 state[term.key("col")] = np.zeros((col.shape[1], 0), dtype=dtype)
@@ -125,31 +125,15 @@ class Problem:
             total += inner(slopes, slopes)
         return float(np.sqrt(total / values.size)) if values.size else 1.0
 
-    def _random_factor(self, design: Design, rank: int, size: float, rng: np.random.Generator) -> FloatArray:
-        # Rows of both P and Q get length sqrt(size of the targets), so scores start at their scale.
-        shape = (design.shape[1], rank)
-        factor = standard_normal(shape, self.observations.dtype, rng, n_threads=self.n_threads)
-        product = factor if isinstance(design, IdentityDesign) else design.dot(factor)
-        length = np.sqrt(inner(product, product) / product.size * rank) if product.size else 1.0
-        factor *= factor.dtype.type(np.sqrt(min(max(size, 1e-3), 1e3)) / max(length, 1e-12))
-        return factor
-
     def _is_nonnegative(self, term: BoundTerm) -> bool:
         rule = self.block_penalty(term)
         return isinstance(rule, Separable) and rule.lower >= 0.0
 
-    def _make_nonnegative(self, factor: FloatArray) -> None:
-        """Positive numbers such that scores start at the mean of their targets, blank ones included.
-
-        Numbers cut off at zero, or too large, would leave components at zero for good.
-        """
+    def _target_mean(self) -> float:
+        """Mean of what scores are pulled to, blank cells included."""
         values, (weight, target) = self.observations.values, self.loss.blank()
         blank = weight * (self.observations.shape[0] * self.observations.shape[1] - values.size)
-        mean = (float(values.sum(dtype=np.float64)) + blank * target) / max(values.size + blank, 1.0)
-        np.abs(factor, out=factor)
-        usual = float(factor.mean(dtype=np.float64)) if factor.size else 0.0
-        if mean > 0.0 and usual > 0.0:
-            factor *= factor.dtype.type(np.sqrt(mean / factor.shape[1]) / usual)
+        return (float(values.sum(dtype=np.float64)) + blank * target) / max(values.size + blank, 1.0)
 
     def feasible(self, state: State) -> State:
         """The state with every array brought inside its bounds."""

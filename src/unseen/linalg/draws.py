@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from unseen.linalg.blocked import BLOCK_ROWS, in_blocks
+from unseen.linalg.blocked import BLOCK_ROWS, in_blocks, inner
+from unseen.linalg.designs import Design, IdentityDesign
 from unseen.typing import FloatArray
 
-__all__ = ["standard_normal"]
+__all__ = ["positive", "random_factor", "standard_normal"]
 
 ONE_STREAM_ROWS = 1 << 16
 """Rows up to which one stream of random numbers is quick enough."""
@@ -34,3 +35,32 @@ def standard_normal(
     for _ in in_blocks(draw, shape[0], n_threads):
         pass
     return out
+
+
+def random_factor(
+    design: Design,
+    rank: int,
+    size: float,
+    dtype: npt.DTypeLike,
+    rng: np.random.Generator,
+    *,
+    n_threads: int = 1,
+) -> FloatArray:
+    """A factor whose rows, behind the design, have length sqrt(size), so scores of two have that size."""
+    factor = standard_normal((design.shape[1], rank), dtype, rng, n_threads=n_threads)
+    product = factor if isinstance(design, IdentityDesign) else design.dot(factor)
+    length = np.sqrt(inner(product, product) / product.size * rank) if product.size else 1.0
+    factor *= factor.dtype.type(np.sqrt(min(max(size, 1e-3), 1e3)) / max(length, 1e-12))
+    return factor
+
+
+def positive(factor: FloatArray, mean: float) -> FloatArray:
+    """The factor made positive in place, such that scores of two of them have this mean.
+
+    Numbers cut off at zero, or too large, would leave components at zero for good.
+    """
+    np.abs(factor, out=factor)
+    usual = float(factor.mean(dtype=np.float64)) if factor.size else 0.0
+    if mean > 0.0 and usual > 0.0:
+        factor *= factor.dtype.type(np.sqrt(mean / factor.shape[1]) / usual)
+    return factor

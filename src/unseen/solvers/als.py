@@ -13,7 +13,7 @@ from unseen.linalg.balance import balancing
 from unseen.linalg.blocked import gram, multiply_in_place
 from unseen.losses import Quadratic
 from unseen.problem import Problem
-from unseen.solvers.base import CellTerms, Solver, Sweep, by_column, quadratic_loss
+from unseen.solvers.base import CellTerms, Solver, Sweep, blank_constant, by_column, quadratic_loss
 from unseen.solvers.biases import split_biases
 from unseen.solvers.rules import why_not_free_factors
 from unseen.state import State
@@ -117,16 +117,6 @@ class _Side:
         return 0.5 * self.bias_ridge * float(bias @ bias)
 
 
-def _blank_constant(problem: Problem, col_bias: FloatArray | None) -> float:
-    """Background of all cells at zero factors of the rows, the biases of the columns aside."""
-    weight, target = problem.loss.blank()
-    n, m = problem.observations.shape
-    if weight == 0.0:
-        return 0.0
-    off_target = np.full(m, -target) if col_bias is None else col_bias.astype(np.float64) - target
-    return 0.5 * weight * n * float(off_target @ off_target)
-
-
 def _with_column(factors: FloatArray, column: FloatArray | float) -> FloatArray:
     n, k = factors.shape
     out: FloatArray = np.empty((n, k + 1), dtype=factors.dtype)
@@ -222,6 +212,6 @@ class ALS(Solver):
                 if bias is not None and core is not None:
                     state[bias.key("core")] = core[:, None] if bias is biases.row else core[None]
             # The rows were solved last: what they minimised is all but constants and the columns' penalty.
-            value = float(row_values.sum()) + constant + _blank_constant(problem, cols.bias)
+            value = float(row_values.sum()) + constant + blank_constant(problem, cols.bias)
             penalty = 0.5 * ridge * float(np.trace(col_gram)) + cols.penalty()
             yield Sweep(dict(state), value + penalty, {})

@@ -20,7 +20,7 @@ from unseen.solvers.certificates import Certificate, certify
 from unseen.state import State, copy_state
 from unseen.typing import FloatArray, IndexArray
 
-__all__ = ["CellTerms", "Monitor", "Solver", "Sweep", "by_column", "quadratic_loss"]
+__all__ = ["CellTerms", "Monitor", "Solver", "Sweep", "blank_constant", "by_column", "quadratic_loss"]
 
 CellTerms: TypeAlias = tuple[IndexArray, IndexArray, float | FloatArray, float | FloatArray]
 """Pattern, curvature and linear part of the stored cells, by rows or by columns."""
@@ -214,3 +214,13 @@ def by_column(cells: Observations, curvature: float | FloatArray, linear: float 
         moved_curvature,
         linear if np.ndim(linear) == 0 else np.asarray(linear)[csc.order],
     )
+
+
+def blank_constant(problem: Problem, col_bias: FloatArray | None = None) -> float:
+    """Background of all cells at zero factors of the rows, the biases of the columns aside."""
+    weight, target = problem.loss.blank()
+    n, m = problem.observations.shape
+    if weight == 0.0:
+        return 0.0
+    off_target = np.full(m, -target) if col_bias is None else col_bias.astype(np.float64) - target
+    return 0.5 * weight * n * float(off_target @ off_target)

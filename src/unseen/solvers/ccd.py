@@ -11,7 +11,7 @@ from unseen.linalg.blocked import gram, in_blocks, inner
 from unseen.losses import Quadratic
 from unseen.problem import Pair, Problem
 from unseen.regularisers import Separable
-from unseen.solvers.base import CellTerms, Solver, Sweep, by_column, quadratic_loss
+from unseen.solvers.base import CellTerms, Solver, Sweep, blank_constant, by_column, quadratic_loss
 from unseen.solvers.rules import why_not_free_factors
 from unseen.state import State
 from unseen.typing import FloatArray
@@ -94,8 +94,7 @@ class CCD(Solver):
         rows, cols = (np.array(state[key]) for key in ("0.row", "0.col"))
         in_rows: CellTerms = (cells.indptr, cells.indices, 0.0, linear)
         in_columns = by_column(cells, 0.0, linear)
-        constant = quadratic_loss(problem).normal_constant(cells.values)
-        constant += 0.5 * weight * target**2 * cells.shape[0] * cells.shape[1]
+        constant = quadratic_loss(problem).normal_constant(cells.values) + blank_constant(problem)
         while True:
             for _ in range(self.inner):
                 _lower_side(cols, rows, in_columns, rule, (weight, target), n_threads)
