@@ -6,7 +6,11 @@ scikit-learn's habits keeps working.
 
 from __future__ import annotations
 
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from unseen._lean_imports import load_sklearn
+
+load_sklearn()  # before the line below, for who imports a part of the library by its own name
+
+from sklearn.exceptions import ConvergenceWarning, NotFittedError  # noqa: E402
 
 __all__ = [
     "ClusterError",

@@ -275,6 +275,27 @@ def test_a_frequent_label_costs_no_memory():
     assert peak_of(lambda: np.zeros(2 * limit, np.int8)) > limit
 
 
+def test_the_mirror_image_of_the_graph_is_never_there_as_a_whole():
+    Y = make_labels(3000, 60)
+    near, labels = neighbor_counts(Y, 200, rng=seeded()), np.diff(Y.indptr)
+
+    def at_once():
+        both = near.maximum(near.T.tocsr())
+        return both + sparse.diags_array(labels, format="csr", dtype=both.dtype)
+
+    np.testing.assert_array_equal(with_diagonal(near, labels).toarray(), at_once().toarray())
+    limit = 1.2 * (8 * near.nnz + at_once().nnz * 8)
+    assert peak_of(lambda: with_diagonal(near, labels)) < limit < peak_of(at_once)
+
+
+def test_single_precision_rounds_the_same_matrix():
+    Y = make_labels(900, 30)
+    double = sppmi_matrix(Y, rng=seeded(), n_neighbors=20)
+    single = sppmi_matrix(Y, rng=seeded(), n_neighbors=20, dtype=np.float32)
+    assert (double.dtype, single.dtype) == (np.float64, np.float32)
+    np.testing.assert_array_equal(single.toarray(), double.toarray().astype(np.float32))
+
+
 def test_frequent_labels_are_sampled_and_counts_stay_exact():
     Y = head_label(2000)
     exact = neighbor_counts(Y, 5, rng=seeded())

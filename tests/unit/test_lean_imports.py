@@ -20,6 +20,14 @@ from sklearn.utils.fixes import _mode
 assert scipy.stats.norm.cdf(0.0) == 0.5
 assert _mode(np.array([3, 3, 1])).mode == 3
 """
+FROM_A_PART = """
+import sys
+from unseen.data import read_extreme
+from unseen import ExMLDS
+assert "sklearn" in sys.modules
+assert "scipy.stats" not in sys.modules
+assert "scipy.optimize" not in sys.modules
+"""
 BY_ATTRIBUTE = """
 import sys
 from unseen import Observations
@@ -56,7 +64,7 @@ assert sys.modules["scipy.stats"] is real
 """
 
 
-@pytest.mark.parametrize("script", [LEAN, BY_ATTRIBUTE, AT_THE_SAME_TIME, ALREADY_THERE])
+@pytest.mark.parametrize("script", [LEAN, FROM_A_PART, BY_ATTRIBUTE, AT_THE_SAME_TIME, ALREADY_THERE])
 def test_in_a_new_process(script: str) -> None:
     done = subprocess.run([sys.executable, "-c", script], check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

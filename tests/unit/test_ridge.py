@@ -72,11 +72,15 @@ def test_same_bits_on_any_number_of_threads(method: Any) -> None:
     assert np.array_equal(one, three)
 
 
-def test_gram_of_short_and_of_long_rows() -> None:
+@pytest.mark.parametrize("cells_at_once", [1 << 20, 700])
+def test_gram_of_short_and_of_long_rows(cells_at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unseen.linalg.ridge.CELLS_AT_ONCE", cells_at_once)
     rng = np.random.default_rng(0)
     for density in (0.02, 0.9):
         X = sparse.random_array((500, 60), density=density, rng=rng, format="csr")
-        assert np.allclose(feature_gram(X), X.toarray().T @ X.toarray())
+        found = feature_gram(X)
+        assert np.allclose(found, X.toarray().T @ X.toarray())
+        assert np.array_equal(found, found.T)  # the Cholesky factor is taken from either triangle
 
 
 def convex_solution(X: Any, T: Any, reg: float, l1: float) -> float:

@@ -18,6 +18,9 @@ MAX_COST = 20_000_000_000
 MAX_PAIRS = 150_000_000
 """Pairs of rows with a common label that are stored at most, when all of them are asked for."""
 
+PARTS = 16
+"""Parts of the rows in which the two directions of a graph are joined."""
+
 
 def neighbor_counts(
     Y: CSR,
@@ -81,9 +84,25 @@ def _affordable(
 
 def with_diagonal(counts: CSR, diagonal: IndexArray) -> CSR:
     """Both directions of a neighbour graph (union), and each row with itself."""
-    both = counts.maximum(counts.T.tocsr())
-    whole: CSR = sparse.csr_array(both + sparse.diags_array(diagonal, format="csr", dtype=both.dtype))
-    return whole
+    n = counts.shape[0]
+    indptr = np.zeros(n + 1, dtype=np.int64)
+    # As long as can be needed; memory is taken only for what is filled.
+    limit = 2 * counts.nnz + n
+    width = np.int32 if limit < 2**31 else np.int64
+    indices, values = np.empty(limit, dtype=width), np.empty(limit, dtype=counts.dtype)
+    end = 0
+    step = max(-(-n // PARTS), 1)
+    # In parts: of the mirror image only a part lives beside the graph and the union.
+    for first in range(0, n, step):
+        rows = slice(first, min(first + step, n))
+        mirror = counts[:, rows].T.tocsr()
+        itself = sparse.eye_array(*mirror.shape, k=first, dtype=counts.dtype, format="csr")
+        itself.data[:] = diagonal[rows]
+        part = counts[rows].maximum(mirror) + itself
+        indices[end : end + part.nnz], values[end : end + part.nnz] = part.indices, part.data
+        indptr[rows.start + 1 : rows.stop + 1] = end + part.indptr[1:]
+        end += part.nnz
+    return sparse.csr_array((values[:end], indices[:end], indptr.astype(width)), shape=(n, n))
 
 
 def refuse_all_pairs(Y: CSR) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -15,7 +14,15 @@ from unseen import kernels
 from unseen.linalg.blocked import gram, matmul
 from unseen.typing import CSR, FloatArray
 
-__all__ = ["Eigenpairs", "Symmetric", "positive_eigenpairs", "scaled_vectors"]
+__all__ = [
+    "Eigenpairs",
+    "Solver",
+    "Symmetric",
+    "choose_solver",
+    "lanczos_dtype",
+    "positive_eigenpairs",
+    "scaled_vectors",
+]
 
 DENSE_SIDE = 400
 """Up to this size LAPACK's full decomposition is faster and exact."""
@@ -28,7 +35,7 @@ SINGLE_TOL = 1e-4
 NEGLIGIBLE = 1e-8
 """Eigenvalues below this share of the largest are no dimension at all."""
 
-Product = Callable[[FloatArray], FloatArray]
+Solver = Literal["auto", "dense", "lanczos", "block"]
 
 
 class Eigenpairs(NamedTuple):
@@ -72,12 +79,26 @@ class Symmetric:
         return replace(self, cells=cells, low=low)
 
 
+def choose_solver(n: int, n_components: int, solver: Solver = "auto", *, guessed: bool = False) -> Solver:
+    """What "auto" means for a matrix of n rows; other solvers stay what they are."""
+    if solver != "auto":
+        return solver
+    if n <= DENSE_SIDE or 3 * min(n_components, n) > n:
+        return "dense"
+    return "block" if n > BLOCK_ROWS or guessed else "lanczos"
+
+
+def lanczos_dtype(tol: float) -> np.dtype[Any]:
+    """The precision in which "lanczos" computes, and needs the matrix."""
+    return np.dtype(np.float32 if tol >= SINGLE_TOL else np.float64)
+
+
 def positive_eigenpairs(
     matrix: Symmetric,
     n_components: int,
     *,
     rng: np.random.Generator,
-    solver: Literal["auto", "dense", "lanczos", "block"] = "auto",
+    solver: Solver = "auto",
     start: FloatArray | None = None,
     tol: float = 1e-8,
     max_iter: int = 100,
@@ -108,11 +129,7 @@ def positive_eigenpairs(
     """
     n = matrix.cells.shape[0]
     wanted = min(n_components, n)
-    if solver == "auto":
-        if n <= DENSE_SIDE or 3 * wanted > n:
-            solver = "dense"
-        else:
-            solver = "block" if n > BLOCK_ROWS or start is not None else "lanczos"
+    solver = choose_solver(n, wanted, solver, guessed=start is not None)
     if matrix.cells.nnz == 0 and (matrix.low is None or not np.any(matrix.low)):
         return Eigenpairs(np.zeros(0), np.zeros((n, 0)), 0)
     if solver == "dense" or wanted >= n - 1:
@@ -149,7 +166,7 @@ def _dense(matrix: Symmetric) -> Eigenpairs:
 def _lanczos(matrix: Symmetric, wanted: int, rng: np.random.Generator, tol: float) -> Eigenpairs:
     n = matrix.cells.shape[0]
     n_products = 0
-    dtype = np.float32 if tol >= SINGLE_TOL else np.float64
+    dtype = lanczos_dtype(tol)
     compact = matrix.compact(dtype)
 
     def product(vector: FloatArray) -> FloatArray:
@@ -164,7 +181,7 @@ def _lanczos(matrix: Symmetric, wanted: int, rng: np.random.Generator, tol: floa
         values, vectors = eigsh(operator, wanted, which="LA", v0=first, ncv=width, tol=tol)
     except ArpackNoConvergence:
         # Eigenvalues in a tight cluster, as duplicate rows make them: a block resolves them together.
-        return _block(matrix, wanted, rng, None, tol, 100)
+        return _block(matrix.compact(np.float64), wanted, rng, None, tol, 100)
     order = np.argsort(-values, kind="stable")
     return Eigenpairs(values[order].astype(np.float64), vectors[:, order].astype(np.float64), n_products)
 

@@ -6,12 +6,20 @@ import warnings
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from unseen.embeddings.graph import MAX_COST, neighbor_counts, refuse_all_pairs, with_diagonal
-from unseen.embeddings.pmi import shifted_pmi, sums
+from unseen.embeddings.pmi import row_sums, shifted_pmi, sums
 from unseen.embeddings.record import Embedding
-from unseen.embeddings.spectral import Symmetric, positive_eigenpairs, scaled_vectors
+from unseen.embeddings.spectral import (
+    Solver,
+    Symmetric,
+    choose_solver,
+    lanczos_dtype,
+    positive_eigenpairs,
+    scaled_vectors,
+)
 from unseen.exceptions import DataWarning
 from unseen.parallel import one_blas_thread
 from unseen.typing import CSR, FloatArray
@@ -33,7 +41,7 @@ def sppmi(
     label_correlations: CSR | None = None,
     weighting: Literal["counts", "blocks"] = "counts",
     mu: tuple[float, float, float] | None = None,
-    solver: Literal["auto", "dense", "lanczos", "block"] = "auto",
+    solver: Solver = "auto",
     tol: float = 1e-8,
     max_cost: float = MAX_COST,
     n_threads: int = 1,
@@ -75,10 +83,13 @@ def sppmi(
            [0.223, 0.223, 0.   ],
            [0.   , 0.   , 1.609]])
     """
+    side = Y.shape[0] + (0 if label_correlations is None else Y.shape[1])
+    solver = choose_solver(side, n_components, solver)
     with one_blas_thread():
         matrix = sppmi_matrix(
             Y, rng=rng, shift=shift, n_neighbors=n_neighbors, counts=counts, weighting=weighting, mu=mu,
-            label_correlations=label_correlations, max_cost=max_cost, n_threads=n_threads,
+            label_correlations=label_correlations, max_cost=max_cost,
+            dtype=lanczos_dtype(tol) if solver == "lanczos" else np.float64, n_threads=n_threads,
         )  # fmt: skip
         operator = Symmetric(matrix, n_threads=n_threads)
         pairs = positive_eigenpairs(operator, n_components, rng=rng, solver=solver, tol=tol)
@@ -108,6 +119,7 @@ def sppmi_matrix(
     weighting: Literal["counts", "blocks"] = "counts",
     mu: tuple[float, float, float] | None = None,
     max_cost: float = MAX_COST,
+    dtype: npt.DTypeLike = np.float64,
     n_threads: int = 1,
 ) -> CSR:
     """The sparse symmetric matrix that is factorised: n x n, or (n + n_labels) squared with labels.
@@ -118,7 +130,7 @@ def sppmi_matrix(
         [ mu3 Y'  mu1 C ]
 
     with C the label correlations. "blocks" takes the mutual information of each block by itself and
-    multiplies the blocks by mu afterwards.
+    multiplies the blocks by mu afterwards. `dtype` is for the matrix without labels.
     """
     ones = np.ones(Y.nnz)
     pattern: CSR = sparse.csr_array((ones, Y.indices, Y.indptr), shape=Y.shape)
@@ -134,9 +146,12 @@ def sppmi_matrix(
         else:
             near = neighbor_counts(Y, n_neighbors, rng=rng, max_cost=max_cost, n_threads=n_threads)
             shared = with_diagonal(near, np.diff(Y.indptr))
-        own_sums = full_sums if counts == "full" else sums(shared)[0]
+            del near
+        own_sums = full_sums if counts == "full" else row_sums(shared)
         if label_correlations is None or weighting == "blocks":
-            instances = shifted_pmi(shared, own_sums, own_sums, float(own_sums.sum()), shift)
+            total = float(own_sums.sum())
+            kind = dtype if label_correlations is None else np.float64
+            instances = shifted_pmi(shared, own_sums, own_sums, total, shift, dtype=kind, overwrite=True)
     if label_correlations is None:
         return instances
     mu1, mu2, mu3 = DEFAULT_MU[weighting] if mu is None else mu

@@ -66,13 +66,17 @@ def cooccurrence(
         raise ParameterError(f"similarity must be 'cosine' or 'share', got {similarity!r}")
     indptr, indices = args.pattern(indptr, indices)
     index_indptr, index_indices = args.pattern(*index)
-    width = np.result_type(indptr, index_indptr)
+    # Rows are told in as few bytes as they fit: the answer is much longer than the labels.
+    fits = max(len(indptr), len(indices), len(index_indptr), len(index_indices)) < 2**31
+    width = np.dtype(np.int32 if fits else np.int64)
     postings = np.diff(index_indptr).astype(np.int64)
     work = int(postings @ postings)
     ids, counts, sizes = _kernels.cooccurrence(
         *(np.ascontiguousarray(a, dtype=width) for a in (indptr, indices, index_indptr, index_indices)),
         max(min(k, len(indptr) - 2), 0), similarity, recount, args.threads(n_threads, work),
     )  # fmt: skip
-    filled = np.arange(ids.shape[1]) < sizes[:, None]
     ends = np.concatenate([[0], np.cumsum(sizes)])
-    return ends.astype(np.int32 if ends[-1] < 2**31 else np.int64), ids[filled].astype(width), counts[filled]
+    filled = np.arange(ids.shape[1]) < sizes[:, None]
+    ids = ids[filled]  # one after the other: the padded arrays need not live together with both copies
+    counts = counts[filled]
+    return ends.astype(np.int32 if ends[-1] < 2**31 else np.int64), ids, counts

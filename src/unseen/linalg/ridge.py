@@ -16,6 +16,9 @@ __all__ = ["RidgeSystem", "feature_gram"]
 DIRECT_SIZE = 4000
 """Largest side of a matrix that is factorised; 4000 x 4000 is 128 MB and some seconds."""
 
+CELLS_AT_ONCE = 1 << 20
+"""Of a dense block: 8 MB."""
+
 Method = Literal["primal", "dual", "cg"]
 
 
@@ -28,13 +31,16 @@ def feature_gram(X: Features, *, n_threads: int = 1) -> FloatArray:
         return gram(np.asarray(X), n_threads=n_threads)
     csr = sparse.csr_array(X)
     counts = np.diff(csr.indptr).astype(np.float64)
+    step = max(1, CELLS_AT_ONCE // max(csr.shape[1], 1))
     # A sparse multiply-add costs about as much as forty of a dense product.
     if 40.0 * float(counts @ counts) < float(csr.shape[0]) * float(csr.shape[1]) ** 2:
         wide = csr.astype(np.float64)
-        product: FloatArray = (wide.T @ wide).toarray()
+        by_feature = wide.T.tocsr()
+        product: FloatArray = np.empty((csr.shape[1], csr.shape[1]))
+        for start in range(0, csr.shape[1], step):
+            product[start : start + step] = (by_feature[start : start + step] @ wide).toarray()
         return product
     total: Array = np.zeros((csr.shape[1], csr.shape[1]))
-    step = max(1, (1 << 22) // max(csr.shape[1], 1))
     for start in range(0, csr.shape[0], step):
         block = csr[start : start + step].toarray().astype(np.float64, copy=False)
         total += block.T @ block
@@ -108,7 +114,8 @@ class RidgeSystem:
             inner = feature_gram(side, n_threads=n_threads)
             inner *= self.scale
             inner[np.diag_indices_from(inner)] += self.reg
-            self._factor = linalg.cholesky(inner, lower=True, overwrite_a=True, check_finite=False)
+            # Its own mirror image, to the last bit; LAPACK works in place on columns only.
+            self._factor = linalg.cholesky(inner.T, lower=True, overwrite_a=True, check_finite=False)
 
     def solve(self, targets: FloatArray, start: FloatArray | None = None) -> FloatArray:
         """Coefficients of shape (d, r) for targets of shape (n, r).

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import rankdata
 
 from unseen.data import Observations
 from unseen.exceptions import InvalidDataError, ParameterError
@@ -54,6 +53,8 @@ def auc(y_true: npt.ArrayLike, y_score: npt.ArrayLike) -> float:
         raise InvalidDataError(
             f"y_true has {n_positive} positives and {n_negative} negatives; auc needs at least one of each"
         )
+    from scipy.stats import rankdata  # many modules that other metrics do without
+
     rank_sum = float(np.sum(rankdata(scores)[positive], dtype=np.float64))
     return float((rank_sum - n_positive * (n_positive + 1) / 2) / n_positive / n_negative)
 

@@ -9,7 +9,6 @@ from os import PathLike
 from typing import Any, Self
 
 import numpy as np
-from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin, clone
 from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import ParameterGrid
@@ -275,6 +274,8 @@ class GridSearch(MetaEstimatorMixin, TransformerMixin, BaseEstimator):  # type: 
             )
         scores = np.array([np.mean([t.score for t in tried]) for tried in trials])
         badness = np.where(np.isnan(scores), np.inf, -scores if self.scorer_.greater_is_better else scores)
+        from scipy.stats import rankdata  # many modules that a fit does without
+
         places = rankdata(badness, method="min").astype(int)
         return ResultTable(
             {

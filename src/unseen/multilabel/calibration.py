@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import minimize, minimize_scalar
 from scipy.special import expit, logsumexp, softmax
 
 from unseen.typing import CSR, Array, FloatArray
@@ -23,6 +22,8 @@ def fit_temperature(scores: FloatArray, codes: Array) -> float:
     def loss(log_b: float) -> float:
         b = float(np.exp(log_b))
         return float(np.mean(logsumexp(b * wide, axis=1) - b * true))
+
+    from scipy.optimize import minimize_scalar  # many modules that other methods do without
 
     found = minimize_scalar(loss, bounds=(np.log(1e-2), np.log(1e3)), method="bounded")
     return float(np.exp(found.x))
@@ -53,6 +54,8 @@ def fit_sigmoid(scores: FloatArray, labels: CSR) -> tuple[float, float]:
 
     share = min(max(float(target.mean()), 1e-6), 1 - 1e-6)
     start = np.array([1.0, np.log(share / (1 - share))])
+    from scipy.optimize import minimize
+
     slope, offset = minimize(loss, start, jac=True, method="L-BFGS-B").x
     # A curve that falls would turn the ranking around: no such thing is learned from noise.
     return max(float(slope), 1e-6), float(offset)

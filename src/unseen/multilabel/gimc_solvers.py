@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-from scipy.optimize import minimize
 
 from unseen.exceptions import DivergedError
 from unseen.linalg.blocked import inner
@@ -149,6 +148,8 @@ def lbfgs(
         if not judge(reduced.last):
             stopped = True
             raise StopIteration
+
+    from scipy.optimize import minimize  # many modules that other methods do without
 
     search = cast(Any, minimize)  # the stubs do not know of callable objects
     found = search(
