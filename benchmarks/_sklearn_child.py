@@ -1,6 +1,8 @@
 """This library or scikit-learn, in its own process and environment; see sklearn_peers.py."""
 
+import contextlib
 import json
+import os
 import sys
 import time
 import warnings
@@ -20,9 +22,25 @@ def matrix(name):
     return sparse.csr_array(inside, shape=tuple(arrays[f"{name}_shape"]))
 
 
+def status_mib(process):
+    """Parent of a process, its peak, and what it shares with others: the files that it has loaded."""
+    with open(f"/proc/{process}/status") as status:
+        found = {
+            key: value.split()[0]
+            for key, _, value in (line.partition(":") for line in status)
+            if value.strip()
+        }
+    return int(found["PPid"]), int(found.get("VmHWM", 0)) / 1024, int(found.get("RssFile", 0)) / 1024
+
+
 def memory_mib():
-    with open("/proc/self/status") as status:
-        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / 1024
+    """Peak of this process, and of its workers less what they share with it."""
+    own, workers = status_mib("self")[1], 0.0
+    for process in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError, KeyError):
+            parent, peak, shared = status_mib(process)
+            workers += peak - shared if parent == os.getpid() else 0.0
+    return own + workers
 
 
 def nmf():
