@@ -18,8 +18,10 @@ def speed_table() -> str:
     rows = []
     for (name, method), group in grouped(stored("exmlds_speed")["runs"], "data", "method").items():
         fit, predict = (median(run[key] for run in group) for key in ("fit_s", "predict_s"))
-        rows.append([name, method, f"{fit:.2f}", f"{predict:.2f}", f"{group[0]['precision'][0]:.2f}"])
-    return table(["data", "method", "fit, s", "predict, s", "P@1"], rows)
+        peak = median(run["memory_mib"] for run in group)
+        times = [f"{fit:.2f}", f"{predict:.2f}", f"{peak:.0f}"]
+        rows.append([name, method, *times, f"{group[0]['precision'][0]:.2f}"])
+    return table(["data", "method", "fit, s", "predict, s", "peak, MiB", "P@1"], rows)
 
 
 def large_table() -> str:

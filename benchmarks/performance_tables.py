@@ -116,20 +116,23 @@ def growth_table(results: dict[str, Any]) -> str:
 
 
 def sklearn_table(results: dict[str, Any]) -> str:
-    """Seconds of both libraries, and the ratio."""
+    """Seconds of both libraries, the ratio, and their memory."""
+
+    def peaks(task: dict[str, Any]) -> list[str]:
+        return [f"{task['runs'][name]['peak_mib']:.0f}" for name in ("unseen", "sklearn")]
+
     rows = []
     for label, task in results["nmf"].items():
         for share, times in task["time_to"].items():
             ratio = task["ratio"][share]
             shown = f"{ratio:.2f}" if ratio else "–"
-            rows.append(
-                [f"NMF, {label}, to {share}", seconds(times["unseen"]), seconds(times["sklearn"]), shown]
-            )
+            cells = [seconds(times["unseen"]), seconds(times["sklearn"]), shown]
+            rows.append([f"NMF, {label}, to {share}", *cells, *peaks(task)])
     for label, task in results["labels"].items():
         runs = [task["runs"][name] for name in ("unseen", "sklearn")]
         cells = [f"{run['fit_s']:.2f} (P@1 {run['precision_at_1']:.2f})" for run in runs]
-        rows.append([f"one-vs-rest, {label}", *cells, f"{task['ratio']:.2f}"])
-    return table(["task", "unseen, s", "scikit-learn, s", "ratio"], rows)
+        rows.append([f"one-vs-rest, {label}", *cells, f"{task['ratio']:.2f}", *peaks(task)])
+    return table(["task", "unseen, s", "scikit-learn, s", "ratio", "unseen, MiB", "scikit-learn, MiB"], rows)
 
 
 def tuning_table(results: dict[str, Any]) -> str:
