@@ -81,13 +81,22 @@ def ratings_ratio_table(results: dict[str, Any]) -> str:
     return table([*head, f"reg of {names}"], rows)
 
 
+def error(rmse: float) -> str:
+    """A test error on a scale of a few stars, or that the fit left it altogether."""
+    return f"{rmse:.4f}" if rmse < 100.0 else "diverged"
+
+
 def ratings_table(results: dict[str, Any]) -> str:
     """Test error after some sweeps, and the time of the whole fit."""
     rows = [
         [
             task["label"],
             name,
-            *(f"{run['rmse']:.4f} ({run['seconds']:.2f})" for run in found["runs"] if run["sweeps"] in SHOWN),
+            *(
+                f"{error(run['rmse'])} ({run['seconds']:.2f})"
+                for run in found["runs"]
+                if run["sweeps"] in SHOWN
+            ),
             seconds(task["seconds"][name]),
             f"{found['peak_mib']:.0f}",
         ]
