@@ -59,8 +59,8 @@ def cooccurrence(
     >>> from unseen.kernels import cooccurrence
     >>> labels = np.array([0, 1, 2, 4]), np.array([0, 0, 0, 1])
     >>> rows = np.array([0, 3, 4]), np.array([0, 1, 2, 2])
-    >>> cooccurrence(*labels, rows, 1)[1]
-    array([1, 0, 0])
+    >>> cooccurrence(*labels, rows, 1)[1].tolist()
+    [1, 0, 0]
     """
     if similarity not in ("cosine", "share"):
         raise ParameterError(f"similarity must be 'cosine' or 'share', got {similarity!r}")
