@@ -17,7 +17,6 @@ MAX_COST = 20_000_000_000
 """Steps through the inverted index above which the rows of frequent labels are sampled."""
 MAX_PAIRS = 150_000_000
 """Pairs of rows with a common label that are stored at most, when all of them are asked for."""
-
 PARTS = 16
 """Parts of the rows in which the two directions of a graph are joined."""
 

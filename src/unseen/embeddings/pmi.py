@@ -10,8 +10,8 @@ from unseen.typing import CSR, FloatArray
 
 __all__ = ["row_sums", "shifted_pmi", "sums"]
 
-CELLS_AT_ONCE = 1 << 18
-ROWS_AT_ONCE = 1024
+CELLS_AT_ONCE, ROWS_AT_ONCE = 1 << 18, 1024
+"""What is worked on in float64 at a time: a few megabytes."""
 
 
 def sums(counts: CSR) -> tuple[FloatArray, FloatArray]:

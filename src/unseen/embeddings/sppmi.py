@@ -156,14 +156,14 @@ def sppmi_matrix(
         return instances
     mu1, mu2, mu3 = DEFAULT_MU[weighting] if mu is None else mu
     if weighting == "blocks":
-        label_sums = sums(label_correlations)[0]
+        label_sums = row_sums(label_correlations)
         labels = shifted_pmi(label_correlations, label_sums, label_sums, float(label_sums.sum()), shift)
         cross = shifted_pmi(pattern, *sums(pattern), float(pattern.nnz), shift)
         return _joined(mu1 * labels, mu2 * instances, mu3 * cross)
     assert shared is not None
     joint = _joined(mu1 * label_correlations, mu2 * shared, mu3 * pattern)
     joint.eliminate_zeros()
-    all_sums = sums(joint)[0]
+    all_sums = row_sums(joint)
     if counts == "full":
         all_sums[: Y.shape[0]] = mu2 * full_sums + mu3 * np.diff(Y.indptr)
     return shifted_pmi(joint, all_sums, all_sums, float(all_sums.sum()), shift)

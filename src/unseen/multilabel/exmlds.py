@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from unseen.embeddings import joint_regression, sgns, sppmi
+from unseen.embeddings.sppmi import DEFAULT_MU
 from unseen.exceptions import InvalidDataError, ParameterError
 from unseen.multilabel.neighbour_base import LabelEmbedding, Learned, NeighbourClassifier
 from unseen.multilabel.neighbours import Metric, Search
@@ -22,7 +23,6 @@ FROM_SPPMI: dict[str, Any] = {"rate": 0.005, "positives": "counts", "negative": 
 """Settings of joint learning from a good start, which long steps would spoil."""
 EMBEDDING_TOL = 1e-3
 """Of the eigenvectors: finer digits are lost in the regression that follows."""
-DEFAULT_MU = {"counts": (1.0, 1.0, 10.0), "blocks": (10.0, 1.0, 10.0)}
 
 
 class ExMLDS(NeighbourClassifier):
