@@ -11,13 +11,14 @@ template <class T, class I>
 void als_solve(In1<I> indptr, In1<I> indices, In1<T> curvature, In1<T> linear, In2<T> other, In2<T> gram,
                std::optional<In2<T>> offset, InOut2<T> out, std::optional<In1<T>> ridge,
                std::optional<In1<T>> shift, std::optional<InOut1<double>> row_values,
-               const std::string& method, Size cg_steps, int n_threads) {
+               const std::string& method, Size cg_steps, int n_threads, std::optional<In1<T>> gram_scale) {
   const std::size_t n_rows = out.shape(0), rank = out.shape(1), n_cells = indices.shape(0);
   require(other.shape(1) == rank, "other and out must have the same number of columns");
   require(gram.shape(0) == rank && gram.shape(1) == rank, "gram must be square, of the size of the rank");
   require(!offset || (offset->shape(1) == rank && (offset->shape(0) == 1 || offset->shape(0) == n_rows)),
           "offset must have one row, or as many as out, and as many columns");
   require(!ridge || ridge->shape(0) == n_rows, "ridge must have one value a row");
+  require(!gram_scale || gram_scale->shape(0) == n_rows, "gram_scale must have one value a row");
   require(!shift || shift->shape(0) == other.shape(0), "shift must have one value a row of other");
   require(!row_values || row_values->shape(0) == n_rows, "row_values must have one value a row");
   require(method == "cholesky" || method == "cg", "method must be 'cholesky' or 'cg'");
@@ -30,6 +31,7 @@ void als_solve(In1<I> indptr, In1<I> indices, In1<T> curvature, In1<T> linear, I
   problem.offset = offset ? offset->data() : nullptr;
   problem.offset_step = offset && offset->shape(0) == n_rows ? Size(rank) : 0;
   problem.ridge = ridge ? ridge->data() : nullptr;
+  problem.gram_scale = gram_scale ? gram_scale->data() : nullptr;
   problem.shift = shift ? shift->data() : nullptr;
   problem.out = out.data();
   problem.row_values = row_values ? row_values->data() : nullptr;
@@ -75,7 +77,7 @@ struct Solve {
           "curvature"_a.noconvert(), "linear"_a.noconvert(), "other"_a.noconvert(), "gram"_a.noconvert(),
           "offset"_a.noconvert().none(), "out"_a.noconvert(), "ridge"_a.noconvert().none(),
           "shift"_a.noconvert().none(), "row_values"_a.noconvert().none(), "method"_a, "cg_steps"_a,
-          "n_threads"_a);
+          "n_threads"_a, "gram_scale"_a.noconvert().none() = nb::none());
     m.def("ccd_sweep", ccd_sweep<T, I>, "indptr"_a.noconvert(), "indices"_a.noconvert(),
           "csc_indptr"_a.noconvert(), "csc_indices"_a.noconvert(), "csc_order"_a.noconvert(),
           "curvature"_a.noconvert(), "linear"_a.noconvert(), "scores"_a.noconvert(), "left"_a.noconvert(),

@@ -15,7 +15,7 @@ from unseen import kernels
 from unseen.data import Observations
 from unseen.typing import Array, FloatArray, IndexArray
 
-__all__ = ["Offsets", "bias_objective", "bias_sweeps", "fit_offsets", "row_biases"]
+__all__ = ["Offsets", "bias_objective", "bias_sweeps", "cell_mean", "fit_offsets", "row_biases"]
 
 CELLS_AT_A_TIME = 1 << 16
 """Cells of a part: float64 copies of it stay in cache."""
@@ -79,9 +79,17 @@ def fit_offsets(
     if center == "none":
         return Offsets()
     if center == "mean":
-        return Offsets(mean=float(cells.values.mean(dtype=np.float64)))
+        return Offsets(mean=cell_mean(cells))
     sweeps = bias_sweeps(cells, *reg, n_threads=n_threads)
     return [next(sweeps) for _ in range(n_sweeps)][-1]
+
+
+def cell_mean(cells: Observations) -> float:
+    """Mean of the values, weighted by the weights of the cells."""
+    if cells.weights is None:
+        return float(cells.values.mean(dtype=np.float64))
+    total = float(cells.weights.sum(dtype=np.float64))
+    return float(np.dot(cells.weights.astype(np.float64), cells.values)) / total if total > 0 else 0.0
 
 
 def bias_sweeps(
@@ -94,17 +102,20 @@ def bias_sweeps(
     the pattern.
     """
     n, m = cells.shape
-    mean = float(cells.values.mean(dtype=np.float64))
+    mean = cell_mean(cells)
     by_row, csc = (cells.indptr, cells.indices), cells.csc
-    row_count, col_count = np.diff(cells.indptr), np.diff(csc.indptr)
-    row_sums = kernels.spmm(*by_row, cells.values, np.ones((m, 1)), n_threads=n_threads)[:, 0]
+    row_count, col_count = cells.degrees("row"), cells.degrees("col")
+    counts: FloatArray | float = 1.0 if cells.weights is None else cells.weights
+    by_col: FloatArray | float = 1.0 if cells.weights is None else cells.weights[csc.order]
+    values = cells.values * counts if cells.weights is not None else cells.values
+    row_sums = kernels.spmm(*by_row, values, np.ones((m, 1)), n_threads=n_threads)[:, 0]
     row_sums -= mean * row_count
-    col_sums = np.bincount(cells.indices, cells.values, minlength=m) - mean * col_count
+    col_sums = np.bincount(cells.indices, values, minlength=m) - mean * col_count
     row: FloatArray = np.zeros(n)
     while True:
-        above = kernels.spmm(csc.indptr, csc.indices, 1.0, row[:, None], n_threads=n_threads)[:, 0]
+        above = kernels.spmm(csc.indptr, csc.indices, by_col, row[:, None], n_threads=n_threads)[:, 0]
         col = _ratio(col_sums - above, col_count + reg_col)
-        above = kernels.spmm(*by_row, 1.0, col[:, None], n_threads=n_threads)[:, 0]
+        above = kernels.spmm(*by_row, counts, col[:, None], n_threads=n_threads)[:, 0]
         row = _ratio(row_sums - above, row_count + reg_row)
         yield Offsets(mean, row, col, reg_row, reg_col)
 
@@ -119,7 +130,8 @@ def bias_objective(cells: Observations, offsets: Offsets) -> float:
     for start in range(0, cells.nnz, CELLS_AT_A_TIME):
         part = slice(start, start + CELLS_AT_A_TIME)
         residual = cells.values[part] - offsets.at(rows[part], cells.indices[part])
-        total += float(residual @ residual)
+        counts = 1.0 if cells.weights is None else cells.weights[part]
+        total += float(residual @ (counts * residual))
     return 0.5 * total
 
 
@@ -130,9 +142,10 @@ def row_biases(cells: Observations, offsets: Offsets) -> FloatArray | None:
     deviation = cells.values - offsets.mean
     if offsets.col is not None:
         deviation = deviation - offsets.col[cells.indices]
-    n = cells.shape[0]
-    size = np.bincount(cells.rows, minlength=n) + offsets.reg_row
-    return _ratio(np.bincount(cells.rows, deviation, minlength=n), size)
+    if cells.weights is not None:
+        deviation = deviation * cells.weights
+    sums = np.bincount(cells.rows, deviation, minlength=cells.shape[0])
+    return _ratio(sums, cells.degrees("row") + offsets.reg_row)
 
 
 def _ratio(sums: Array, sizes: Array) -> FloatArray:

@@ -1,6 +1,6 @@
 """Observations, features, terms and loss as one objective.
 
-    F = sum_stored l(s, a) + background on blank cells + sum over terms of the penalty,
+    F = sum_stored w l(s, a) + background on blank cells + sum over terms of the penalty + penalty of S,
     S = sum_t A_t Z_t B_t'
 
 :class:`Problem` evaluates F and its derivatives in the sparse-plus-Gram form; it does not
@@ -12,21 +12,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
+from dataclasses import replace
 
 import numpy as np
 
 from unseen import kernels
 from unseen.cores import Full, LowRank
 from unseen.data import Observations
-from unseen.exceptions import InvalidDataError
-from unseen.linalg.blocked import inner, matmul
+from unseen.exceptions import InvalidDataError, UnsupportedComposition
+from unseen.linalg.blocked import matmul
 from unseen.linalg.designs import Design
 from unseen.linalg.draws import positive, random_factor
 from unseen.linalg.pairs import Pair, core_pair
-from unseen.linalg.score_gradient import ScoreGradient, background_value, squares_at, squares_everywhere
+from unseen.linalg.score_gradient import Blank, ScoreGradient
 from unseen.linalg.svt import nuclear_norm_of_product
-from unseen.losses import CELLS_AT_A_TIME, Loss
-from unseen.regularisers import Nuclear, Separable
+from unseen.losses import CellLoss, Loss
+from unseen.regularisers import Penalty, Separable
 from unseen.state import State, map_params
 from unseen.terms import BoundTerm, Term
 from unseen.typing import Array, Features, FloatArray
@@ -51,6 +52,8 @@ class Problem:
         Meaning of stored and blank cells.
     row_features, col_features : array or CSR, optional
         Validated side features in the type of the target.
+    known : Pair, optional
+        Factors of a part of the scores that is given and does not move.
     n_threads : int
         Threads for all products; the result does not depend on it.
     """
@@ -63,15 +66,19 @@ class Problem:
         *,
         row_features: Features | None = None,
         col_features: Features | None = None,
+        known: Pair | None = None,
         n_threads: int = 1,
     ) -> None:
         self.observations = observations
         self.loss = loss
+        self.known = known
         self.terms = [BoundTerm(place, *term.parts()) for place, term in enumerate(terms)]
         self.features = {"row": row_features, "col": col_features}
         self.n_threads = n_threads
         self._fixed_designs: dict[tuple[int, str], Design] = {}
         self._last_designs: dict[tuple[int, str], tuple[State, Design]] = {}
+        self._degrees: dict[str, FloatArray] = {}
+        self._cell_loss: CellLoss | None = None
         for term in self.terms:
             for side, a_map in (("row", term.row_map), ("col", term.col_map)):
                 if a_map.needs_features and self.features[side] is None:
@@ -86,6 +93,19 @@ class Problem:
         part.terms = [self.terms[place] for place in places]
         return part
 
+    @property
+    def cell_loss(self) -> CellLoss:
+        """The loss bound to the stored cells."""
+        bound = self._cell_loss
+        if bound is None or bound.loss is not self.loss or bound.cells is not self.observations:
+            bound = self._cell_loss = CellLoss(self.loss, self.observations)
+        return bound
+
+    @property
+    def blank(self) -> Blank:
+        """What blank cells are pulled to."""
+        return self.cell_loss.blank
+
     # -- states ----------------------------------------------------------------------
 
     def start(self, rng: np.random.Generator, *, factored_full: bool = False) -> State:
@@ -95,7 +115,7 @@ class Problem:
         factors with no columns instead of a dense n x m matrix of zeros.
         """
         state: State = {}
-        size = self._target_size()
+        size = self.cell_loss.size_at_zero()
         for term in self.terms:
             for side, a_map in (("row", term.row_map), ("col", term.col_map)):
                 n_entities = self.observations.shape[0 if side == "row" else 1]
@@ -116,31 +136,29 @@ class Problem:
                 state[term.key("core")] = np.zeros((row.shape[1], col.shape[1]), dtype=dtype)
         return state
 
-    def _target_size(self) -> float:
-        """Root mean square of the slope of the loss at zero scores: the scale of what is to be fitted."""
-        values, total = self.observations.values, 0.0
-        for start in range(0, values.size, CELLS_AT_A_TIME):
-            part = values[start : start + CELLS_AT_A_TIME]
-            slopes = self.loss.grad(np.zeros_like(part), part)
-            total += inner(slopes, slopes)
-        return float(np.sqrt(total / values.size)) if values.size else 1.0
-
     def _is_nonnegative(self, term: BoundTerm) -> bool:
-        rule = self.block_penalty(term)
+        rule = term.reg.factored()
         return isinstance(rule, Separable) and rule.lower >= 0.0
 
     def _target_mean(self) -> float:
         """Mean of what scores are pulled to, blank cells included."""
-        values, (weight, target) = self.observations.values, self.loss.blank()
-        blank = weight * (self.observations.shape[0] * self.observations.shape[1] - values.size)
-        return (float(values.sum(dtype=np.float64)) + blank * target) / max(values.size + blank, 1.0)
+        cells, blank, at = self.observations, self.blank, self.cell_loss.blank_at
+        counts = cells.weights
+        stored, total = (
+            (cells.values.sum(dtype=np.float64), float(cells.nnz))
+            if counts is None
+            else (np.dot(counts.astype(np.float64), cells.values), counts.sum(dtype=np.float64))
+        )
+        everywhere = blank.weight * blank.total("row", cells.shape[0]) * blank.total("col", cells.shape[1])
+        pull = everywhere - float(np.sum(np.broadcast_to(at, cells.nnz), dtype=np.float64))
+        return float((stored + pull * blank.target) / max(total + pull, 1.0))
 
     def feasible(self, state: State) -> State:
         """The state with every array brought inside its bounds."""
         out = dict(state)
         for key in self.blocks(state):
-            rule = self.block_penalty(self.locate(key)[0])
-            if isinstance(rule, Separable) and rule.bounded and "_map." not in key:
+            rule = self.rule(key)
+            if isinstance(rule, Separable) and rule.bounded:
                 # Half of a random start would sit at a lower bound of zero: mirror it first.
                 inside = np.abs(state[key]) if rule.lower >= 0 else state[key]
                 out[key] = np.clip(inside, rule.lower, rule.upper)
@@ -193,6 +211,7 @@ class Problem:
     def stacked(self, state: State) -> Pair:
         """Factors of the total score matrix."""
         pairs = [self.pair(term, state) for term in self.terms]
+        pairs += [] if self.known is None else [self.known]
         if len(pairs) == 1:
             return Pair(np.ascontiguousarray(pairs[0].left), np.ascontiguousarray(pairs[0].right))
         return Pair(np.hstack([p.left for p in pairs]), np.hstack([p.right for p in pairs]))
@@ -215,27 +234,29 @@ class Problem:
 
     def data_value_at(self, pair: Pair, scores: FloatArray) -> float:
         """Objective without the penalties, for factors and scores that are at hand."""
-        weight, target = self.loss.blank()
-        background = background_value(*pair, scores, weight, target, self.n_threads)
-        return self.loss.value(scores, self.observations.values) + background
+        loss = self.cell_loss
+        background = loss.blank.value(*pair, scores, loss.blank_at if loss.blank else 0.0, self.n_threads)
+        return loss.value(scores) + background
 
     def data_value_of(self, pair: Pair) -> float:
         """Objective without the penalties, for factors that are at hand.
 
         Scores are made for some rows at a time, so that none of the size of the data is needed.
         """
-        weight, target = self.loss.blank()
+        loss = self.cell_loss
+        at = loss.blank_at if loss.blank else 0.0
         stored = squares = 0.0
         for rows, cells in self._parts():
             start = self.observations.indptr[rows.start]
             indptr = self.observations.indptr[rows.start : rows.stop + 1] - start
             left, indices = pair.left[rows], self.observations.indices[cells]
             scores = kernels.sddmm(indptr, indices, left, pair.right, n_threads=self.n_threads)
-            stored += self.loss.value(scores, self.observations.values[cells])
-            squares += squares_at(scores, target) if weight else 0.0
-        if weight == 0.0:
+            stored += loss.value(scores, cells)
+            if loss.blank:
+                squares += loss.blank.at_scores(scores, at if np.ndim(at) == 0 else np.asarray(at)[cells])
+        if not loss.blank:
             return stored
-        return stored + 0.5 * weight * (squares_everywhere(*pair, target, self.n_threads) - squares)
+        return stored + 0.5 * (loss.blank.weight * loss.blank.everywhere(*pair, self.n_threads) - squares)
 
     def _parts(self) -> Iterator[tuple[slice, slice]]:
         """Rows and their cells, in parts of at most CELLS_OF_SCORES cells or one row."""
@@ -252,20 +273,41 @@ class Problem:
         """Sum of the terms' penalties."""
         total = 0.0
         for term in self.terms:
-            rule = self.block_penalty(term)
-            if isinstance(rule, Nuclear) and term.key("core") not in state:
-                total += rule.reg * nuclear_norm_of_product(state[term.key("row")], state[term.key("col")])
-            elif term.key("core") in state:
-                total += rule.value(state[term.key("core")])
+            names = ("core",) if term.key("core") in state else ("row", "col")
+            if isinstance(term.core, Full) and "core" not in names:  # kept as a product of factors
+                spectrum = nuclear_norm_of_product(state[term.key("row")], state[term.key("col")])
+                total += term.reg.reg * spectrum
             else:
-                total += rule.value(state[term.key("row")]) + rule.value(state[term.key("col")])
+                total += sum(self.rule(term.key(name)).value(state[term.key(name)]) for name in names)
         return total
 
-    def block_penalty(self, term: BoundTerm) -> Separable | Nuclear:
-        """Penalty that applies to each array of a term."""
-        if isinstance(term.core, Full):
-            return term.reg if isinstance(term.reg, Nuclear) else term.reg.factored()
-        return term.reg.factored()
+    def rule(self, key: str) -> Penalty:
+        """Penalty that applies to one array; none for the parameters of maps."""
+        term, name = self.locate(key)
+        if "_map." in name:
+            return Separable()
+        rule = term.reg.on_core() if isinstance(term.core, Full) else term.reg.factored()
+        if isinstance(rule, Separable) and rule.degree_power:
+            free = {"row": not term.row_map.inductive, "col": not term.col_map.inductive}
+            if name == "core" and free["row"] == free["col"]:
+                raise UnsupportedComposition(
+                    "degree_scaling needs a LowRank core, or a full one between features and Identity: there "
+                    "each row, or each column, of the target has coefficients of its own"
+                )
+            side = ("row" if free["row"] else "col") if name == "core" else name
+            if free[side]:
+                if side not in self._degrees:
+                    self._degrees[side] = self.observations.degrees(side)
+                degrees = self._degrees[side]
+                return rule.scaled(degrees[None] if (name, side) == ("core", "col") else degrees[:, None])
+        return rule
+
+    def rules(self) -> Iterator[Penalty]:
+        """Penalties of all arrays of all terms."""
+        for term in self.terms:
+            full = isinstance(term.core, Full)
+            for name in ("core",) if full else ("row", "col"):
+                yield self.rule(term.key(name))
 
     def score_gradient(self, state: State) -> ScoreGradient:
         """dF/dS of the data part at ``state``."""
@@ -273,17 +315,8 @@ class Problem:
         return self._gradient_at(pair, self.cell_scores(pair))
 
     def _gradient_at(self, pair: Pair, scores: FloatArray) -> ScoreGradient:
-        cells = self._residual(scores)
-        return ScoreGradient(self.observations, cells, *pair, *self.loss.blank(), self.n_threads)
-
-    def _residual(self, scores: FloatArray) -> FloatArray:
-        weight, target = self.loss.blank()
-        cells = self.loss.grad(scores, self.observations.values)
-        return (
-            cells
-            if weight == 0.0
-            else cells - scores.dtype.type(weight) * (scores - scores.dtype.type(target))
-        )
+        cells = self.cell_loss.residual(scores)
+        return ScoreGradient(self.observations, cells, *pair, self.blank, self.n_threads)
 
     def data_grad(self, state: State, keys: Iterable[str] | None = None) -> State:
         """Gradient of the data part with respect to the named arrays (default: all blocks)."""
@@ -314,9 +347,8 @@ class Problem:
 
     def _add_penalty_grad(self, out: State, state: State) -> State:
         for key in out:
-            rule = self.block_penalty(self.locate(key)[0])
-            if isinstance(rule, Separable) and "_map." not in key:
-                out[key] = out[key] + rule.grad(state[key])
+            if "_map." not in key:
+                out[key] = out[key] + self.rule(key).grad(state[key])
         return out
 
     def value_and_grad(self, state: State, keys: Sequence[str]) -> tuple[float, State]:
@@ -398,9 +430,9 @@ class Problem:
         change = self.push(key, direction, state, other)
         pair = Pair(np.ascontiguousarray(change.left), np.ascontiguousarray(change.right))
         cells = curvature * self.cell_scores(pair)
-        weight, _ = self.loss.blank()
         cells = cells.astype(pair.left.dtype, copy=False)
-        operator = ScoreGradient(self.observations, cells, *pair, weight, 0.0, self.n_threads)
+        no_pull = replace(self.blank, target=0.0)
+        operator = ScoreGradient(self.observations, cells, *pair, no_pull, self.n_threads)
         return self.pull(key, operator, state, other)
 
     def locate(self, key: str) -> tuple[BoundTerm, str]:
@@ -413,7 +445,10 @@ class Problem:
     def oracle(self, state: State) -> float:
         """Objective by its definition over all n x m cells."""
         n, m = self.observations.shape
+        cells, blank = self.observations, self.blank
         scores = np.zeros((n, m))
+        if self.known is not None:
+            scores += self.known.left.astype(np.float64) @ self.known.right.T.astype(np.float64)
         penalty = 0.0
         for term in self.terms:
             row, col = (design.toarray().astype(np.float64) for design in self.designs(term, state))
@@ -422,15 +457,17 @@ class Problem:
             else:
                 core = state[term.key("row")].astype(np.float64) @ state[term.key("col")].T.astype(np.float64)
             scores += row @ core @ col.T
-            rule = self.block_penalty(term)
             if isinstance(term.core, Full):
-                penalty += rule.value(core)
+                penalty += self.rule(term.key("core")).value(core)
             else:
-                penalty += sum(rule.value(state[term.key(side)]) for side in ("row", "col"))
-        stored = np.zeros((n, m), dtype=bool)
-        stored[self.observations.rows, self.observations.indices] = True
-        weight, target = self.loss.blank()
-        blank = scores[~stored] - target
-        on_cells = scores[self.observations.rows, self.observations.indices]
-        data = self.loss.value(on_cells, self.observations.values) + 0.5 * weight * float(blank @ blank)
-        return data + penalty
+                sides = [term.key(side) for side in ("row", "col")]
+                penalty += sum(self.rule(side).value(state[side]) for side in sides)
+        weight = np.full((n, m), blank.weight)
+        weight *= 1.0 if blank.row_weights is None else blank.row_weights[:, None]
+        weight *= 1.0 if blank.col_weights is None else blank.col_weights
+        weight[cells.rows, cells.indices] = 0.0
+        data = 0.5 * float(np.sum(weight * (scores - blank.target) ** 2))
+        on_cells = scores[cells.rows, cells.indices]
+        if cells.weights is None:
+            return data + self.loss.value(on_cells, cells.values) + penalty
+        return data + float(cells.weights @ self.loss.pointwise(on_cells, cells.values)) + penalty

@@ -1,14 +1,19 @@
 """Penalties and constraints on the core of a term.
 
-All of them but the nuclear norm are separable: a sum over entries z of
-``ridge/2 z^2 + l1 |z|`` subject to ``lower <= z <= upper``. Value, gradient, proximal
-step and the coordinate updates of CCD follow from these four numbers, once.
+A regulariser is a value, a proximal step, where it is smooth a gradient, and what it becomes on the
+factors of a low-rank core. Solvers ask what a penalty can do (``smooth``, ``quadratic``, ``by_entry``,
+``spectral``), never what class it is, so a penalty of one's own goes wherever these allow.
+
+All but the nuclear norm here are separable: a sum over entries z of ``ridge/2 z^2 + l1 |z|``
+subject to ``lower <= z <= upper``. Value, gradient, proximal step and the coordinate updates of CCD
+follow from these four numbers, once.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -18,12 +23,46 @@ from unseen.linalg.blocked import inner
 from unseen.typing import FloatArray
 from unseen.validation import check_positive
 
-__all__ = ["L1", "Box", "NonNegative", "Nuclear", "Regulariser", "Ridge", "Separable", "parse_reg"]
+__all__ = ["L1", "Box", "NonNegative", "Nuclear", "Penalty", "Regulariser", "Ridge", "Separable", "parse_reg"]
 
 SHARE = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)\s*\*?\s*max\s*")
 
 
-class Separable(NamedTuple):
+class Penalty:
+    """What solvers may ask of a penalty on one array.
+
+    Attributes
+    ----------
+    smooth : bool
+        Differentiable everywhere and without bounds: :meth:`grad` is the whole derivative.
+    quadratic : bool
+        Nothing but ``ridge/2 ||Z||^2`` (with a scale for each row, perhaps): normal equations apply.
+    by_entry : bool
+        A :class:`Separable`: entries can be moved one at a time, between bounds.
+    spectral : bool
+        ``reg`` times the sum of singular values: the proximal step is a thresholded SVD.
+    """
+
+    smooth: bool = False
+    quadratic: bool = False
+    by_entry: bool = False
+    spectral: bool = False
+
+    def value(self, z: FloatArray) -> float:
+        """Penalty of ``z`` in float64."""
+        raise NotImplementedError
+
+    def prox(self, z: FloatArray, step: float) -> FloatArray:
+        """``argmin_v 1/2 ||v - z||^2 + step * penalty(v)``."""
+        raise NotImplementedError
+
+    def grad(self, z: FloatArray) -> FloatArray:
+        """Derivative of the smooth part."""
+        return np.zeros_like(z)
+
+
+@dataclass(frozen=True)
+class Separable(Penalty):
     """``ridge/2 z^2 + l1 |z|`` on each entry, within ``[lower, upper]``."""
 
     ridge: float = 0.0
@@ -32,6 +71,12 @@ class Separable(NamedTuple):
     upper: float = np.inf
     spare_last: bool = False
     """Leave the last entry of a matrix without an L1 penalty."""
+    degree_power: float = 0.0
+    """Scale the ridge of a row (or column) of the target by its number of cells to this power."""
+    scale: FloatArray | None = field(default=None, compare=False)
+    """These factors, in a shape that broadcasts to the array, once the cells are known."""
+
+    by_entry = True
 
     @property
     def bounded(self) -> bool:
@@ -39,9 +84,23 @@ class Separable(NamedTuple):
         return self.lower > -np.inf or self.upper < np.inf
 
     @property
-    def smooth(self) -> bool:
+    def smooth(self) -> bool:  # type: ignore[override]
         """Whether the penalty is differentiable and unconstrained."""
         return self.l1 == 0.0 and not self.bounded
+
+    @property
+    def quadratic(self) -> bool:  # type: ignore[override]
+        """Whether it is a ridge and nothing else."""
+        return self.smooth
+
+    def scaled(self, degrees: FloatArray) -> Separable:
+        """The penalty of rows with these numbers of cells; ``degrees`` broadcasts to the array."""
+        return replace(self, scale=degrees**self.degree_power) if self.degree_power else self
+
+    def ridges(self, dtype: Any) -> Any:
+        """Weight of ``z^2/2``: a number, or an array that broadcasts."""
+        kind = np.dtype(dtype).type
+        return kind(self.ridge) if self.scale is None else (self.ridge * self.scale).astype(dtype, copy=False)
 
     def value(self, z: FloatArray) -> float:
         """Penalty of ``z``; infinite outside the bounds (up to rounding)."""
@@ -51,7 +110,7 @@ class Separable(NamedTuple):
                 return np.inf
         total = 0.0
         if self.ridge:
-            total += 0.5 * self.ridge * inner(z, z)
+            total += 0.5 * self.ridge * inner(z if self.scale is None else z * self.scale, z)
         if self.l1:
             total += self.l1 * float(np.abs(z).sum(dtype=np.float64))
             if self.spare_last:
@@ -60,7 +119,8 @@ class Separable(NamedTuple):
 
     def grad(self, z: FloatArray) -> FloatArray:
         """Gradient of the smooth (ridge) part."""
-        return z.dtype.type(self.ridge) * z
+        out: FloatArray = self.ridges(z.dtype) * z
+        return out
 
     def prox(self, z: FloatArray, step: float) -> FloatArray:
         """``argmin_v 1/2 ||v - z||^2 + step * penalty(v)``."""
@@ -70,22 +130,29 @@ class Separable(NamedTuple):
             if self.spare_last:
                 out[-1, -1] = z[-1, -1]
         if self.ridge:
-            out = out / z.dtype.type(1.0 + step * self.ridge)
+            size = 1.0 + step * self.ridge * (1.0 if self.scale is None else self.scale)
+            out = out / np.asarray(size, dtype=z.dtype)
         return np.clip(out, self.lower, self.upper) if self.bounded else out
 
 
-class Regulariser(BaseEstimator):  # type: ignore[misc]
-    """A penalty with a weight; see the subclasses."""
+class Regulariser(BaseEstimator, Penalty):  # type: ignore[misc]
+    """A penalty with a weight; see the subclasses.
+
+    One of one's own gives :meth:`value` and :meth:`prox` (and ``smooth = True`` with :meth:`grad` where it
+    has one), or, if it is a sum over entries, only :meth:`separable`.
+    """
 
     def separable(self) -> Separable | None:
-        """The four numbers of a separable penalty, or None for the nuclear norm."""
+        """The numbers of a separable penalty, or None for others."""
         return None
 
-    def factored(self) -> Separable:
+    def on_core(self) -> Penalty:
+        """What the penalty is on a full core."""
+        return self.separable() or self
+
+    def factored(self) -> Penalty:
         """What the penalty becomes on each factor of a low-rank core."""
-        numbers = self.separable()
-        assert numbers is not None
-        return numbers
+        return self.separable() or self
 
 
 class Ridge(Regulariser):
@@ -95,13 +162,22 @@ class Ridge(Regulariser):
     ----------
     reg : float, default=1.0
         Weight, zero or larger.
+    degree_scaling : float, default=0.0
+        nu: the factors of row i are penalised by ``reg/2 n_i^nu ||w_i||^2`` with n_i the number of its
+        cells (the sum of their weights), those of columns likewise. 0 treats all alike, 1 is the
+        weighted-lambda penalty. Sides with features have coefficients and no degrees; these take
+        ``reg`` as it is.
     """
 
-    def __init__(self, reg: float = 1.0) -> None:
+    def __init__(self, reg: float = 1.0, degree_scaling: float = 0.0) -> None:
         self.reg = reg
+        self.degree_scaling = degree_scaling
 
     def separable(self) -> Separable:
-        return Separable(ridge=check_positive("reg", self.reg, strict=False))
+        return Separable(
+            ridge=check_positive("reg", self.reg, strict=False),
+            degree_power=check_positive("degree_scaling", self.degree_scaling, strict=False),
+        )
 
 
 class Nuclear(Regulariser):
@@ -112,6 +188,8 @@ class Nuclear(Regulariser):
     reg : float, default=1.0
         Weight, zero or larger.
     """
+
+    spectral = True
 
     def __init__(self, reg: float = 1.0) -> None:
         self.reg = reg

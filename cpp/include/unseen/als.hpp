@@ -76,10 +76,10 @@ bool is_diagonal(const T* matrix, Size rank) {
 
 // Diagonal of a row, and the preconditioner made of it; true when it is safely positive.
 template <class T>
-bool row_diagonal(const Frame<T>& frame, double ridge, T* diagonal, T* preconditioner) {
+bool row_diagonal(const Frame<T>& frame, double scale, double ridge, T* diagonal, T* preconditioner) {
   double least = __DBL_MAX__, largest = 0;
   for (Size l = 0; l < frame.rank; ++l) {
-    const double d = frame.values[l] + ridge;
+    const double d = scale * frame.values[l] + ridge;
     least = smaller(least, d);
     largest = larger(largest, d);
     diagonal[l] = T(d);
@@ -87,7 +87,7 @@ bool row_diagonal(const Frame<T>& frame, double ridge, T* diagonal, T* precondit
   // Directions without a background keep the scale of the weakest one that has it.
   const double floor = 1e-6 * largest;
   for (Size l = 0; l < frame.rank; ++l) {
-    preconditioner[l] = floor > 0 ? T(1 / larger(frame.values[l] + ridge, floor)) : T(1);
+    preconditioner[l] = floor > 0 ? T(1 / larger(scale * frame.values[l] + ridge, floor)) : T(1);
   }
   for (Size l = frame.rank; l < frame.width; ++l) diagonal[l] = preconditioner[l] = 1;
   return least > 4 * epsilon<T>() * largest;
@@ -163,9 +163,10 @@ bool als_solve(const AlsProblem<T, I>& problem, int n_threads) {
     bool positive = false;
     Fetcher<T, I> fetcher{cells.indices, cells.indptr[first], cells.indptr[cells.n_rows], frame.table, width};
     for (Size i = first; i < first + n_rows; ++i) {
-      if (i == first || problem.ridge) {
-        positive =
-            row_diagonal(frame, problem.ridge ? double(problem.ridge[i]) : 0.0, diagonal, preconditioner);
+      if (i == first || problem.ridge || problem.gram_scale) {
+        const double scale = problem.gram_scale ? double(problem.gram_scale[i]) : 1.0;
+        const double ridge = problem.ridge ? double(problem.ridge[i]) : 0.0;
+        positive = row_diagonal(frame, scale, ridge, diagonal, preconditioner);
       }
       const Size start = cells.indptr[i];
       RowSystem<T, I> row{cells.indices + start,

@@ -32,10 +32,11 @@ struct AlsProblem {
   CellValues<T> curvature, linear;
   const T* other;
   const T* gram;
-  const T* offset;   // may be null
-  Size offset_step;  // 0 when all rows share one offset, else the rank
-  const T* ridge;    // may be null
-  const T* shift;    // scores that are known beforehand, one a column; may be null
+  const T* offset;      // may be null
+  Size offset_step;     // 0 when all rows share one offset, else the rank
+  const T* ridge;       // may be null
+  const T* gram_scale;  // factor of gram in each row; may be null
+  const T* shift;       // scores that are known beforehand, one a column; may be null
   T* out;
   double* row_values;  // what each row minimises, at its solution; may be null
   Size rank;

@@ -137,7 +137,10 @@ class LowDensityNMF(Completer):
         self.path_ = np.empty((len(stages), 2))
         with one_blas_thread():
             for stage, temperature in enumerate(stages):
-                monitor = Monitor(limit, tol, verbose=self.verbose, label=f"T = {temperature:.3g}")
+                last = stage == len(stages) - 1
+                monitor = Monitor(
+                    limit, tol, verbose=self.verbose, label=f"T = {temperature:.3g}", warn=last
+                )
                 while True:
                     scores = left @ right.T
                     guess, nu = guesses(scores, positive, temperature, self.class_prior_, nu)
@@ -146,7 +149,7 @@ class LowDensityNMF(Completer):
                     objective = _objective(left, right, guess, positive, temperature, reg)
                     if monitor.record(Sweep({}, objective, {"temperature": temperature})):
                         break
-                monitor.close(warn=stage == len(stages) - 1)
+                monitor.close()
                 self.history_ += monitor.history
                 self.path_[stage] = temperature, nu
         self.row_factors_, self.col_factors_ = left, right

@@ -185,20 +185,22 @@ class MMMF(ObservedCompleter):
             super().predict_new(row_features, col_features), self.row_factors_, self.thresholds_
         )
 
-    def transform(self, X: Any) -> FloatArray:
+    def transform(self, X: Any, row_features: Any = None) -> FloatArray:
         """Complete rows: a dense matrix of levels for every cell of ``X``.
 
         Parameters
         ----------
         X : array with NaN, sparse matrix or Observations, with the training columns
             Rows to complete; their factors and thresholds are learned with the columns fixed.
+        row_features : None
+            Refused if given.
 
         Returns
         -------
         ndarray of shape (n_rows, n_cols)
             Predictions, observed cells included.
         """
-        factors = self.fold_in(X)
+        factors = self.fold_in(X, row_features=row_features)
         with one_blas_thread():
             scores = factors @ self.col_factors_.T
             _, thresholds = self._new_rows(

@@ -11,9 +11,10 @@ from unseen.baselines._observed import ObservedCompleter, Pair
 from unseen.data import Observations
 from unseen.exceptions import InvalidDataError
 from unseen.linalg.blocked import inner
+from unseen.linalg.score_gradient import Blank
 from unseen.regularisers import Separable
 from unseen.solvers import Monitor, Sweep
-from unseen.solvers.bounded_rows import solve_bounded_rows
+from unseen.solvers.rows import solve_bounded_rows
 from unseen.typing import FloatArray
 from unseen.validation import check_count, check_positive
 
@@ -129,7 +130,7 @@ class NMF(ObservedCompleter):
 
     def _solve_rows(self, cells: Observations, right: FloatArray) -> FloatArray:
         rule = Separable(ridge=float(self.reg), lower=0.0)
-        return solve_bounded_rows(cells, 1.0, cells.values, right, rule, blank=(0.0, 0.0))
+        return solve_bounded_rows(cells, 1.0, cells.values, right, rule, blank=Blank())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -5,19 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
-from scipy.special import expit
 
 from unseen.cores import LowRank
 from unseen.data import Observations
 from unseen.estimators.composed import ComposedCompleter, Composition
 from unseen.exceptions import InvalidDataError, ParameterError, TooLargeError
 from unseen.losses import Logistic
-from unseen.problem import Problem
 from unseen.regularisers import Nuclear
 from unseen.solvers import LBFGS
 from unseen.terms import Term
-from unseen.typing import Features, FloatArray
+from unseen.typing import FloatArray
 from unseen.validation import check_count
 
 __all__ = ["OneBitMC", "every_cell"]
@@ -119,35 +116,9 @@ class OneBitMC(ComposedCompleter):
         Returns
         -------
         ndarray of shape (len(rows),)
-            Logistic function of the predicted log odds.
+            What :meth:`predict_entries` gives.
         """
-        probability: FloatArray = expit(self.predict_entries(rows, cols))
-        return probability
-
-    def _fold_in(self, cells: Observations, row_features: Features | None) -> FloatArray:
-        """Rows of the convex problem that is left when the columns are fixed."""
-        fixed = self.col_factors_.astype(np.float64)
-        out = np.empty((cells.shape[0], fixed.shape[1]))
-        # Rows are solved one by one: together they would share a stopping rule.
-        for row in range(cells.shape[0]):
-            one = Observations.from_sparse(cells.csr[row : row + 1].astype(np.float64))
-            alone = Problem(one, self.terms_, self.loss_)
-
-            def value_and_grad(vector: FloatArray, alone: Problem = alone) -> tuple[float, FloatArray]:
-                state = {"0.row": vector.reshape(1, -1), "0.col": fixed}
-                penalty = alone.terms[0].reg.factored()
-                grad = alone.data_grad(state, ["0.row"])["0.row"] + penalty.grad(state["0.row"])
-                return alone.data_value(state) + penalty.value(state["0.row"]), grad.ravel()
-
-            found = minimize(
-                value_and_grad,
-                np.zeros(fixed.shape[1]),
-                jac=True,
-                method="L-BFGS-B",
-                options={"ftol": 0, "gtol": 1e-9},
-            )
-            out[row] = found.x
-        return np.ascontiguousarray(out, dtype=self.row_factors_.dtype)
+        return self.predict_entries(rows, cols)
 
 
 def every_cell(cells: Observations, limit: Any, name: str) -> Observations:

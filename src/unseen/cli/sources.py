@@ -340,7 +340,8 @@ def onto_training(
     rows, cols = places[0][cells.rows], places[1][cells.indices]
     known = (rows >= 0) & (cols >= 0)
     shape = (len(row_ids), len(col_ids))
-    moved = Observations.from_triples(rows[known], cols[known], cells.values[known], shape)
+    weights = None if cells.weights is None else cells.weights[known]
+    moved = Observations.from_triples(rows[known], cols[known], cells.values[known], shape, weights=weights)
     return moved, unknown
 
 

@@ -34,19 +34,26 @@ def open_frame(frame: Any, name: str = "frame") -> nw.DataFrame[Any]:
 
 
 def frame_to_triples(
-    native: Any, row: str, col: str, value: str | None, row_ids: Vocabulary | None, col_ids: Vocabulary | None
-) -> tuple[IdIndices, IdIndices, Array | None, Vocabulary, Vocabulary]:
-    """Indices and values of all lines that have a value, and what the indices mean."""
+    native: Any,
+    row: str,
+    col: str,
+    value: str | None,
+    weight: str | None,
+    row_ids: Vocabulary | None,
+    col_ids: Vocabulary | None,
+) -> tuple[IdIndices, IdIndices, Array | None, Array | None, Vocabulary, Vocabulary]:
+    """Indices, values and weights of all lines that have a value, and what the indices mean."""
     frame = open_frame(native)
-    for argument, column in (("row", row), ("col", col), ("value", value)):
+    for argument, column in (("row", row), ("col", col), ("value", value), ("weight", weight)):
         if column is not None and column not in frame.columns:
             raise ParameterError(
                 f"{argument}={column!r} is not a column; the frame has {', '.join(map(repr, frame.columns))}."
             )
     rows, found_rows = encode_ids(frame[row], row, row_ids)
     cols, found_cols = encode_ids(frame[col], col, col_ids)
+    weights = None if weight is None else _numbers(frame[weight], weight)
     if value is None:
-        return rows, cols, None, found_rows, found_cols
+        return rows, cols, None, weights, found_rows, found_cols
     values = _numbers(frame[value], value)
     missing = np.isnan(values)
     if missing.any():
@@ -57,7 +64,8 @@ def frame_to_triples(
             stacklevel=3,
         )
         rows, cols, values = rows[~missing], cols[~missing], values[~missing]
-    return rows, cols, values, found_rows, found_cols
+        weights = None if weights is None else weights[~missing]
+    return rows, cols, values, weights, found_rows, found_cols
 
 
 def encode_ids(
@@ -111,14 +119,22 @@ def _numbers(series: nw.Series[Any], name: str) -> Array:
     return series.cast(kind).to_numpy()
 
 
-def triples_to_frame(seen: Observations, backend: FrameBackend, row: str, col: str, value: str) -> Any:
+def triples_to_frame(
+    seen: Observations, backend: FrameBackend, row: str, col: str, value: str, weight: str
+) -> Any:
     """Build the frame of `Observations.to_frame`."""
     check_choice("backend", backend, ("pandas", "polars", "pyarrow"))
-    if len({row, col, value}) < 3:
-        raise ParameterError(f"row, col and value need three different names, got {(row, col, value)!r}.")
+    names = (row, col, value) if seen.weights is None else (row, col, value, weight)
+    if len(set(names)) < len(names):
+        wanted = (
+            "row, col and value need three" if len(names) == 3 else "row, col, value and weight need four"
+        )
+        raise ParameterError(f"{wanted} different names, got {names!r}.")
     rows: Array = seen.rows if seen.row_ids is None else seen.row_ids[seen.rows]
     cols: Array = seen.indices if seen.col_ids is None else seen.col_ids[seen.indices]
     columns = {row: rows, col: cols, value: seen.values}
+    if seen.weights is not None:
+        columns[weight] = seen.weights
     if backend != "pandas":
         # Neither takes fixed-width text of NumPy as strings.
         columns = {name: a.astype(object) if a.dtype.kind == "U" else a for name, a in columns.items()}

@@ -16,10 +16,13 @@ from unseen.data.pattern import (
     assemble,
     check_shape,
     check_structure,
+    check_weights,
     index_dtype,
     read_only,
     refuse_outside,
     refused,
+    stored_coordinates,
+    weights_at,
 )
 from unseen.data.vocabulary import Vocabulary
 from unseen.exceptions import InvalidDataError
@@ -51,6 +54,10 @@ class Observations:
         float32 or float64.
     values : ndarray of shape (nnz,)
         Values in CSR order.
+    weights : ndarray of shape (nnz,) or None
+        How much each cell counts, in the order of the values; None where all count one. The objective of
+        a model is the sum of weight times loss, so a cell of weight 0 says nothing, not even that it is
+        blank.
     indptr, indices : ndarray
         The CSR pattern, int32 where that is enough, else int64.
     rows : ndarray of shape (nnz,)
@@ -79,9 +86,11 @@ class Observations:
         values: FloatArray,
         row_ids: Vocabulary | None = None,
         col_ids: Vocabulary | None = None,
+        weights: FloatArray | None = None,
     ) -> None:
         self._pattern = pattern
         self.values: FloatArray = read_only(values)
+        self.weights: FloatArray | None = None if weights is None else read_only(weights)
         for name, ids, length in (("row_ids", row_ids, self.shape[0]), ("col_ids", col_ids, self.shape[1])):
             if ids is not None and len(ids) != length:
                 raise InvalidDataError(f"{name} holds {len(ids)} ids, but the matrix has {length}.")
@@ -91,13 +100,18 @@ class Observations:
     # --- builders -------------------------------------------------------------------------------
 
     @classmethod
-    def from_any(cls, X: Any, *, duplicates: Duplicates = "mean", accept_nan: bool = True) -> Observations:
+    def from_any(
+        cls, X: Any, *, weights: Any = None, duplicates: Duplicates = "mean", accept_nan: bool = True
+    ) -> Observations:
         """Take a dense array with NaN for missing, a sparse matrix, or observations.
 
         Parameters
         ----------
         X : array-like, scipy.sparse or Observations
             Observations are returned as they are.
+        weights : array-like or scipy.sparse, optional
+            How much each cell counts, as `from_dense` and `from_sparse` take it; for observations, an array
+            in the order of their values.
         duplicates : {"mean", "sum"}, default="mean"
             What to do with cells that are stored more than once.
         accept_nan : bool, default=True
@@ -114,19 +128,21 @@ class Observations:
         Observations(3 x 3, 3 cells = 33.3%, float64)
         """
         if isinstance(X, Observations):
-            return X
+            return X if weights is None else X.with_weights(weights)
         if sparse.issparse(X):
-            return cls.from_sparse(X, duplicates=duplicates, accept_nan=accept_nan)
-        return cls.from_dense(X, accept_nan=accept_nan)
+            return cls.from_sparse(X, weights=weights, duplicates=duplicates, accept_nan=accept_nan)
+        return cls.from_dense(X, weights=weights, accept_nan=accept_nan)
 
     @classmethod
-    def from_dense(cls, X: Any, *, accept_nan: bool = True) -> Observations:
+    def from_dense(cls, X: Any, *, weights: Any = None, accept_nan: bool = True) -> Observations:
         """Take a dense array: every cell that is not NaN is stored.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_cols)
             Numbers, NaN for missing.
+        weights : array-like of shape (n_rows, n_cols), optional
+            How much each cell counts; what stands beside a missing cell is ignored.
         accept_nan : bool, default=True
             Otherwise NaN is refused.
 
@@ -150,11 +166,22 @@ class Observations:
         np.cumsum(np.count_nonzero(stored, axis=1), out=indptr[1:])
         indices = np.broadcast_to(np.arange(array.shape[1], dtype=index), array.shape)[stored]
         pattern = Pattern(indptr, indices, (array.shape[0], array.shape[1]))
-        return cls(pattern, array[stored])._refuse_infinite()
+        seen = cls(pattern, array[stored])._refuse_infinite()
+        if weights is None:
+            return seen
+        given = np.asarray(weights)
+        if given.shape != array.shape:
+            raise InvalidDataError(f"weights must have the shape of X, {array.shape}; got {given.shape}.")
+        return seen.with_weights(given[stored])
 
     @classmethod
     def from_sparse(
-        cls, X: SparseLike, *, duplicates: Duplicates = "mean", accept_nan: bool = True
+        cls,
+        X: SparseLike,
+        *,
+        weights: Any = None,
+        duplicates: Duplicates = "mean",
+        accept_nan: bool = True,
     ) -> Observations:
         """Take a sparse matrix or array of any format: every stored cell is kept, zeros included.
 
@@ -164,6 +191,9 @@ class Observations:
         ----------
         X : scipy.sparse matrix or array
             The cells.
+        weights : scipy.sparse of the same shape, or array-like, optional
+            How much each cell counts: a matrix with an entry for every stored cell of X, or an array in the
+            order of ``X.data``.
         duplicates : {"mean", "sum"}, default="mean"
             What to do with cells that are stored more than once.
         accept_nan : bool, default=True
@@ -180,6 +210,12 @@ class Observations:
         Observations(2 x 3, 2 cells = 33.3%, float64)
         """
         check_structure(X)
+        if weights is not None:
+            rows, cols = stored_coordinates(X)
+            on_cells = weights_at(weights, rows, cols, X)
+            return cls.from_triples(
+                rows, cols, X.data, X.shape, weights=on_cells, duplicates=duplicates, accept_nan=accept_nan
+            )
         if X.format == "coo":  # its own conversion to CSR would add up duplicates in silence
             return cls.from_triples(
                 X.coords[0], X.coords[1], X.data, X.shape, duplicates=duplicates, accept_nan=accept_nan
@@ -206,6 +242,7 @@ class Observations:
         values: Any = None,
         shape: tuple[int, int] | None = None,
         *,
+        weights: Any = None,
         duplicates: Duplicates | None = None,
         accept_nan: bool = True,
         row_ids: Vocabulary | None = None,
@@ -221,6 +258,9 @@ class Observations:
             Without values every pair counts one.
         shape : tuple of int, optional
             By default the vocabularies or the largest indices give the shape.
+        weights : array-like, optional
+            How much each cell counts, zero or larger. Repeated cells add their weights, and average their
+            values by them.
         duplicates : {"mean", "sum"}, optional
             By default values are averaged and counts are summed.
         accept_nan : bool, default=True
@@ -252,6 +292,7 @@ class Observations:
         size = check_shape(shape, rows, cols, row_ids, col_ids)
         refuse_outside("rows", rows, size[0])
         refuse_outside("cols", cols, size[1])
+        counts = None if weights is None else check_weights(weights, rows, cols, data.dtype)
         stored = np.isfinite(data)
         if not stored.all():
             unusable = np.isinf(data) if accept_nan else ~stored
@@ -259,7 +300,9 @@ class Observations:
                 first = int(np.argmax(unusable))
                 raise refused(int(rows[first]), int(cols[first]), data[first])
             rows, cols, data = rows[stored], cols[stored], data[stored]
-        return cls._from_canonical(assemble(rows, cols, data, size, how), row_ids, col_ids)
+            counts = None if counts is None else counts[stored]
+        csr, counts = assemble(rows, cols, data, size, how, counts)
+        return cls._from_canonical(csr, row_ids, col_ids, counts)
 
     @classmethod
     def from_frame(
@@ -269,6 +312,7 @@ class Observations:
         row: str,
         col: str,
         value: str | None = None,
+        weight: str | None = None,
         duplicates: Duplicates | None = None,
         row_ids: Vocabulary | None = None,
         col_ids: Vocabulary | None = None,
@@ -283,6 +327,8 @@ class Observations:
             Columns with the ids of rows and columns: integers, strings or categories.
         value : str, optional
             Column with the values; without it every pair counts one.
+        weight : str, optional
+            Column with how much each cell counts, zero or larger.
         duplicates : {"mean", "sum"}, optional
             By default values are averaged and counts are summed.
         row_ids, col_ids : Vocabulary, optional
@@ -303,16 +349,26 @@ class Observations:
         """
         from unseen.data.frames import frame_to_triples
 
-        rows, cols, values, found_rows, found_cols = frame_to_triples(
-            frame, row, col, value, row_ids, col_ids
+        rows, cols, values, weights, found_rows, found_cols = frame_to_triples(
+            frame, row, col, value, weight, row_ids, col_ids
         )
         return cls.from_triples(
-            rows, cols, values, duplicates=duplicates, row_ids=found_rows, col_ids=found_cols
+            rows,
+            cols,
+            values,
+            weights=weights,
+            duplicates=duplicates,
+            row_ids=found_rows,
+            col_ids=found_cols,
         )
 
     @classmethod
     def _from_canonical(
-        cls, csr: CSR, row_ids: Vocabulary | None = None, col_ids: Vocabulary | None = None
+        cls,
+        csr: CSR,
+        row_ids: Vocabulary | None = None,
+        col_ids: Vocabulary | None = None,
+        weights: FloatArray | None = None,
     ) -> Observations:
         index = index_dtype(csr.shape, csr.nnz)
         # Arrays longer than the number of cells are legal in CSR; nobody below should see the surplus.
@@ -322,7 +378,7 @@ class Observations:
             (int(csr.shape[0]), int(csr.shape[1])),
         )
         values = csr.data[: csr.nnz].astype(float_dtype(csr.dtype), copy=False)
-        return cls(pattern, values, row_ids, col_ids)
+        return cls(pattern, values, row_ids, col_ids, weights)
 
     def _without_nan(self, accept_nan: bool) -> Observations:
         missing = np.isnan(self.values)
@@ -387,8 +443,9 @@ class Observations:
     def transpose(self) -> Observations:
         """Swap rows and columns."""
         indptr, indices, values = self.to_columns(self.values)
+        weights = None if self.weights is None else self.to_columns(self.weights)[2]
         pattern = Pattern(indptr, indices, (self.shape[1], self.shape[0]))
-        return Observations(pattern, values, self.col_ids, self.row_ids)
+        return Observations(pattern, values, self.col_ids, self.row_ids, weights)
 
     def to_columns(self, values: Array) -> tuple[IndexArray, IndexArray, Array]:
         """``indptr``, ``indices`` and the given values, column by column."""
@@ -410,9 +467,31 @@ class Observations:
         if array.shape != self.values.shape:
             raise InvalidDataError(f"values must have shape {self.values.shape}, got {array.shape}.")
         array = array.astype(float_dtype(array.dtype), copy=False)
-        changed = Observations(self._pattern, array, self.row_ids, self.col_ids)
+        changed = Observations(self._pattern, array, self.row_ids, self.col_ids, self.weights)
         changed._without_nan(accept_nan=False)
         return changed._refuse_infinite()
+
+    def with_weights(self, weights: Any) -> Observations:
+        """Keep cells and values, and change how much each cell counts.
+
+        Parameters
+        ----------
+        weights : array-like of shape (nnz,) or None
+            In the order of `values`, zero or larger; None lets every cell count one.
+
+        Returns
+        -------
+        Observations
+
+        Examples
+        --------
+        >>> Observations.from_dense([[1.0, 2.0]]).with_weights([0.5, 1.0]).weights
+        array([0.5, 1. ])
+        """
+        checked = None
+        if weights is not None:
+            checked = check_weights(weights, self.rows, self.indices, self.dtype)
+        return Observations(self._pattern, self.values, self.row_ids, self.col_ids, checked)
 
     def with_ids(self, row_ids: Vocabulary | None, col_ids: Vocabulary | None) -> Observations:
         """Keep cells and values, and change what rows and columns are called.
@@ -426,7 +505,7 @@ class Observations:
         -------
         Observations
         """
-        return Observations(self._pattern, self.values, row_ids, col_ids)
+        return Observations(self._pattern, self.values, row_ids, col_ids, self.weights)
 
     def select(self, mask: npt.ArrayLike) -> Observations:
         """Keep some of the cells; shape and ids stay.
@@ -448,10 +527,35 @@ class Observations:
         before = np.zeros(keep.size + 1, dtype=self.indptr.dtype)
         np.cumsum(keep, out=before[1:])
         pattern = Pattern(before[self.indptr], self.indices[keep], self.shape)
-        return Observations(pattern, self.values[keep], self.row_ids, self.col_ids)
+        weights = None if self.weights is None else self.weights[keep]
+        return Observations(pattern, self.values[keep], self.row_ids, self.col_ids, weights)
+
+    def degrees(self, side: str) -> FloatArray:
+        """Sum of the weights of the cells of each row (``"row"``) or column (``"col"``).
+
+        Parameters
+        ----------
+        side : {"row", "col"}
+            Which.
+
+        Returns
+        -------
+        ndarray of float64
+            The number of cells where none has a weight.
+        """
+        if self.weights is None and side == "row":
+            return np.diff(self.indptr).astype(np.float64)
+        picked, length = (self.rows, self.shape[0]) if side == "row" else (self.indices, self.shape[1])
+        return np.bincount(picked, self.weights, minlength=length).astype(np.float64)
 
     def to_frame(
-        self, backend: FrameBackend = "pandas", *, row: str = "row", col: str = "col", value: str = "value"
+        self,
+        backend: FrameBackend = "pandas",
+        *,
+        row: str = "row",
+        col: str = "col",
+        value: str = "value",
+        weight: str = "weight",
     ) -> Any:
         """One line for each cell, with the user's ids where known.
 
@@ -459,8 +563,8 @@ class Observations:
         ----------
         backend : {"pandas", "polars", "pyarrow"}, default="pandas"
             Library of the result.
-        row, col, value : str
-            Names of the columns.
+        row, col, value, weight : str
+            Names of the columns; the last is there only if cells have weights.
 
         Returns
         -------
@@ -473,11 +577,12 @@ class Observations:
         """
         from unseen.data.frames import triples_to_frame
 
-        return triples_to_frame(self, backend, row, col, value)
+        return triples_to_frame(self, backend, row, col, value, weight)
 
     def __repr__(self) -> str:
         share = self.nnz / (self.shape[0] * self.shape[1])
         ids = [name for name, known in (("row", self.row_ids), ("col", self.col_ids)) if known is not None]
         named = f", {' and '.join(ids)} ids" if ids else ""
+        named += "" if self.weights is None else ", weights"
         cells = f"{self.nnz:,} cells = {100 * share:.3g}%"
         return f"Observations({self.shape[0]:,} x {self.shape[1]:,}, {cells}, {self.dtype}{named})"

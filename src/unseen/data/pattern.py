@@ -22,10 +22,13 @@ __all__ = [
     "assemble",
     "check_shape",
     "check_structure",
+    "check_weights",
     "index_dtype",
     "read_only",
     "refuse_outside",
     "refused",
+    "stored_coordinates",
+    "weights_at",
 ]
 
 _A = TypeVar("_A", bound=Array)
@@ -147,13 +150,76 @@ def check_shape(
     return int(shape[0]), int(shape[1])
 
 
-def assemble(rows: IndexArray, cols: IndexArray, data: FloatArray, shape: tuple[int, int], how: str) -> CSR:
-    """Sort cells into CSR; repeated ones are merged, with a warning."""
-    csr = sparse.csr_array((data, (rows, cols)), shape=shape)
-    csr.sum_duplicates()
+def check_weights(weights: Any, rows: IndexArray, cols: IndexArray, dtype: np.dtype[Any]) -> FloatArray:
+    """Return weights of cells in the given type; negative, infinite and missing ones are refused."""
+    array = np.asarray(weights)
+    if array.shape != rows.shape or array.dtype.kind not in "fiub":
+        raise InvalidDataError(
+            f"weights must hold {rows.size} numbers, one a cell; got {array.dtype} of shape {array.shape}."
+        )
+    array = array.astype(dtype, copy=False)
+    bad = ~(np.isfinite(array) & (array >= 0))
+    if bad.any():
+        first = int(np.argmax(bad))
+        raise InvalidDataError(
+            f"weights holds {array[first]} for row {rows[first]}, column {cols[first]}; "
+            "finite numbers >= 0 would be accepted."
+        )
+    return array
+
+
+def stored_coordinates(X: Any) -> tuple[IndexArray, IndexArray]:
+    """Row and column of each stored cell of a sparse matrix, in the order of its data."""
+    if X.format in ("csr", "csc"):
+        try:
+            X.check_format(full_check=True)
+        except ValueError as error:
+            raise InvalidDataError(f"X is not a valid sparse matrix: {error}.") from error
+        major = np.repeat(np.arange(len(X.indptr) - 1), np.diff(X.indptr))
+        minor = X.indices[: major.size]
+        return (major, minor) if X.format == "csr" else (minor, major)
+    if X.format == "coo":
+        return X.coords[0], X.coords[1]
+    raise InvalidDataError(f"weights need X as CSR, CSC or COO, got {X.format!r}; call X.tocsr() first.")
+
+
+def weights_at(weights: Any, rows: IndexArray, cols: IndexArray, X: Any) -> Any:
+    """Weights in the order of the data of ``X``, from an array of that order or a matrix with the cells."""
+    if not sparse.issparse(weights):
+        return weights
+    known: CSR = sparse.csr_array(cast(Any, weights))
+    if known.shape != X.shape:
+        raise InvalidDataError(f"weights must have the shape of X, {X.shape}; got {known.shape}.")
+    there = sparse.csr_array((np.ones(known.nnz), known.indices, known.indptr), shape=known.shape)
+    missing = np.asarray(there[rows, cols]).ravel() == 0
+    if missing.any():
+        first = int(np.argmax(missing))
+        raise InvalidDataError(
+            f"weights has no entry for row {rows[first]}, column {cols[first]}, which X stores "
+            f"({int(missing.sum())} such cells); store a 0 for a cell that is not to count."
+        )
+    return np.asarray(known[rows, cols]).ravel()
+
+
+def assemble(
+    rows: IndexArray,
+    cols: IndexArray,
+    data: FloatArray,
+    shape: tuple[int, int],
+    how: str,
+    weights: FloatArray | None = None,
+) -> tuple[CSR, FloatArray | None]:
+    """Sort cells, and their weights, into CSR; repeated ones are merged, with a warning."""
+
+    def added(values: Array) -> CSR:
+        total = sparse.csr_array((values, (rows, cols)), shape=shape)
+        total.sum_duplicates()
+        return total
+
+    csr = added(data)
     repeated = data.size - csr.nnz
     if not repeated:
-        return csr
+        return csr, None if weights is None else added(weights).data
     verb = {"mean": "averaged", "sum": "summed"}[how]
     warnings.warn(
         f"{repeated} of {data.size} cells repeat another one; duplicates were {verb}.",
@@ -161,13 +227,15 @@ def assemble(rows: IndexArray, cols: IndexArray, data: FloatArray, shape: tuple[
         stacklevel=4,
     )
     # Repeated cells are added up again in float64: float32 would lose digits on long runs.
-    total = sparse.csr_array((data.astype(np.float64), (rows, cols)), shape=shape)
-    total.sum_duplicates()
+    wide = data.astype(np.float64)
+    total = added(wide).data
+    sums = None if weights is None else added(weights.astype(np.float64)).data
     if how == "mean":
-        counts = sparse.csr_array((np.ones(data.size), (rows, cols)), shape=shape)
-        counts.sum_duplicates()
-        total.data /= counts.data
-    csr.data = total.data.astype(data.dtype)
+        total /= added(np.ones(data.size)).data
+        if weights is not None and sums is not None:
+            # Where all weights of a cell are zero its value does not matter.
+            np.divide(added(wide * weights).data, sums, out=total, where=sums > 0)
+    csr.data = total.astype(data.dtype)
     if not np.isfinite(csr.data).all():
         raise InvalidDataError("merging duplicates overflowed; values of smaller size would be accepted.")
-    return csr
+    return csr, None if sums is None else sums.astype(data.dtype)

@@ -17,7 +17,7 @@ import numpy as np
 
 from unseen.data import Observations
 from unseen.linalg.blocked import gram
-from unseen.losses import Quadratic, Squared
+from unseen.losses import CellLoss, Quadratic, Squared
 from unseen.maps import Identity
 from unseen.offsets import Offsets
 from unseen.terms import BoundTerm
@@ -272,14 +272,18 @@ def why_no_curvature(model: Any) -> str | None:
         return f"{name} has factors of its own kind"
     if terms and not isinstance(model.loss_, Quadratic):
         return f"the loss of {name} is not quadratic"
+    background = getattr(model.loss_, "background", None) if terms else None
+    if background is not None and background.numbers().separable:
+        return f"the background of {name} has weights of rows or columns"
     for index, term in enumerate(terms):
         row_map, col_map, _, reg = term.parts()
         if BoundTerm(index, *term.parts()).bias_side is not None:
             continue
         if not (isinstance(row_map, Identity) and isinstance(col_map, Identity)):
             return f"{name} has terms with features"
-        if f"{index}.core" in model.state_ or not reg.factored().smooth:
-            return f"a term of {name} is not a pair of factors with a smooth penalty"
+        rule = reg.factored()
+        if f"{index}.core" in model.state_ or not (rule.quadratic and not getattr(rule, "degree_power", 0.0)):
+            return f"a term of {name} is not a pair of factors with a ridge"
     return None
 
 
@@ -305,8 +309,9 @@ def curvature_of(model: Any, cells: Observations) -> Curvature:
     weight: FloatArray | float = 1.0
     background, unit = 0.0, 1.0
     if terms:
-        weight, _ = model.loss_.normal_terms(cells.values)
-        background, _ = model.loss_.blank()
+        loss = CellLoss(model.loss_, cells)
+        weight, _ = loss.normal_terms()
+        background = loss.blank.weight
         if isinstance(model.loss_, Squared):
             unit = float(model.loss_.weight)
     return Curvature(

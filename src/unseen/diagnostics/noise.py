@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from unseen.diagnostics.curvature import Curvature
-from unseen.linalg.score_gradient import background_value
-from unseen.losses import Squared
+from unseen.losses import CellLoss, Squared
 from unseen.typing import FloatArray, IndexArray
 
 __all__ = ["Noise", "noise_of"]
@@ -61,7 +60,7 @@ def noise_of(model: Any, curvature: Curvature) -> Noise:
     loss = model.loss_ if getattr(model, "terms_", []) else Squared()
     if not isinstance(loss, Squared):
         shift = np.asarray(curvature.offsets.at(rows, cols))
-        weight, wanted = loss.stored(cells.values - shift)
+        weight, wanted = CellLoss(loss, cells.with_values(cells.values - shift)).stored()
         return Noise(_of_all_cells(model, curvature, scores, wanted + shift, weight))
     leverage = np.minimum(curvature.leverage(rows, cols), MAX_LEVERAGE)
     squares = (cells.values.astype(np.float64) - scores) ** 2 / (1.0 - leverage)
@@ -71,11 +70,12 @@ def noise_of(model: Any, curvature: Curvature) -> Noise:
 def _of_all_cells(model: Any, curvature: Curvature, scores: FloatArray, target: Any, weight: Any) -> float:
     """Weighted mean square over all cells of the matrix, known or not."""
     n, m = curvature.cells.shape
-    w0, t0 = model.loss_.blank()
+    w0, _ = model.loss_.blank()
     residual = scores - target
     known = float(np.sum(weight * residual * residual))
     shift = np.asarray(curvature.offsets.at(curvature.cells.rows, curvature.cells.indices))
-    rest = 2.0 * background_value(curvature.left, curvature.right, scores - shift, w0, t0, 1)
+    blank = CellLoss(model.loss_, curvature.cells).blank
+    rest = 2.0 * blank.value(curvature.left, curvature.right, scores - shift, w0, 1)
     total = float(np.sum(np.broadcast_to(weight, scores.shape))) + w0 * (n * m - scores.size)
     return float((known + rest) / total)
 

@@ -14,8 +14,9 @@ import numpy as np
 
 from unseen import kernels
 from unseen.distributed.blocks import CellBlock
-from unseen.distributed.steps import Part, Settings
+from unseen.distributed.steps import Part, Settings, bound_loss
 from unseen.linalg.blocked import gram, inner, matmul
+from unseen.losses import CellLoss
 from unseen.maps import FeatureMap
 from unseen.maps.base import MapParams
 from unseen.parallel import one_blas_thread
@@ -74,9 +75,10 @@ class Surroundings:
             out += matmul(near, small, n_threads=settings.n_threads)
         return out
 
-    def values(self) -> FloatArray:
-        """Values of the cells less the mean."""
-        return self.cells.values_less(self.settings.mean, self.settings.dtype)
+    def loss(self) -> CellLoss:
+        """The loss of the cells less the mean."""
+        values = self.cells.values_less(self.settings.mean, self.settings.dtype)
+        return bound_loss(self.settings.loss, values)
 
     def _other(self) -> FloatArray:
         if len(self.other):
@@ -98,18 +100,12 @@ def embed_block(design: FloatArray, coefficients: FloatArray, settings: Settings
 
 def slope(around: Surroundings, near: FloatArray) -> FloatArray:
     """Derivative of the data part of the objective by the factors of the block."""
-    loss = around.settings.loss
-    scores = around.scores(near)
-    on_cells = loss.grad(scores, around.values())
-    weight, _ = loss.blank()
-    if weight:
-        on_cells = on_cells - scores.dtype.type(weight) * scores
-    return around.pulled(on_cells, near)
+    return around.pulled(around.loss().residual(around.scores(near)), near)
 
 
 def bend(around: Surroundings, near: FloatArray) -> FloatArray:
     """Second derivative of the data part by the factors of the block, times ``near``."""
-    curvature, _ = around.settings.loss.normal_terms(around.values())
+    curvature, _ = around.loss().normal_terms()
     on_cells = (curvature * around.scores(near)).astype(near.dtype, copy=False)
     return around.pulled(on_cells, near)
 
@@ -118,7 +114,7 @@ def judge_block(around: Surroundings, near: FloatArray) -> tuple[float, float]:
     """The block's part of the objective: its loss, and the sum of squared scores of its cells."""
     with one_blas_thread():
         scores = around.scores(near)
-        return around.settings.loss.value(scores, around.values()), inner(scores, scores)
+        return around.loss().value(scores), inner(scores, scores)
 
 
 # -- a side with features: sums for small coefficients --------------------------------------------

@@ -20,7 +20,7 @@ from unseen.estimators.composed import ComposedCompleter
 from unseen.estimators.pu_base import PositiveCompleter
 from unseen.estimators.pu_rates import given_rates
 from unseen.exceptions import ParameterError, UnsupportedComposition
-from unseen.losses import Background, Quadratic, Squared
+from unseen.losses import Background, Quadratic, Squared, blank_of
 from unseen.maps import FeatureMap, Given, Identity, Whitened, WithOnes
 from unseen.offsets import Offsets
 from unseen.regularisers import parse_reg
@@ -205,7 +205,7 @@ class Recipe:
             )
         elif len(terms) != 1 or not isinstance(terms[0].parts()[2], LowRank):
             reason = "it needs exactly one term with a LowRank core"
-        elif not isinstance(loss, Quadratic) or loss.blank()[1] != 0.0:
+        elif not isinstance(loss, Quadratic) or blank_of(loss).target != 0.0:
             reason = "the loss must be quadratic, with blank cells missing or pulled to zero"
         elif not terms[0].parts()[3].factored().smooth:
             reason = "the penalty must be a ridge"

@@ -12,7 +12,7 @@ from unseen import kernels
 from unseen.distributed.blocks import CellBlock
 from unseen.linalg.blocked import BLOCK_ROWS, gram, inner, multiply_in_place
 from unseen.linalg.draws import ONE_STREAM_ROWS
-from unseen.losses import CELLS_AT_A_TIME, Quadratic
+from unseen.losses import CellLoss, Quadratic
 from unseen.parallel import one_blas_thread
 from unseen.solvers.als import solve_side
 from unseen.typing import FloatArray
@@ -55,6 +55,31 @@ class Settings:
     cg_steps: int = 3
     n_threads: int = 1
     cg_tol: float = 1e-3
+
+
+@dataclass(frozen=True)
+class BlockCells:
+    """Values of the cells of a block, as a loss is bound to them."""
+
+    values: FloatArray
+    weights: None = None
+    shape: tuple[int, int] = (0, 0)
+
+    @property
+    def nnz(self) -> int:
+        """Number of cells."""
+        return int(self.values.size)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the values."""
+        return self.values.dtype
+
+
+def bound_loss(loss: Quadratic, values: FloatArray) -> CellLoss:
+    """A loss bound to the values of a block."""
+    cells: Any = BlockCells(values)
+    return CellLoss(loss, cells)
 
 
 @dataclass(frozen=True)
@@ -144,13 +169,9 @@ def cell_sums(block: CellBlock, settings: Settings) -> CellSums:
     """Sums over the cells of a block, from which the mean and the size of the start follow."""
     values = block.values_less(settings.mean, settings.dtype)
     total = float(np.sum(values, dtype=np.float64))
-    slopes = 0.0
     with one_blas_thread():
-        for start in range(0, values.size, CELLS_AT_A_TIME):
-            part = np.ascontiguousarray(values[start : start + CELLS_AT_A_TIME])
-            slope = settings.loss.grad(np.zeros_like(part), part)
-            slopes += inner(slope, slope)
-    return CellSums(block.n_cells, block.n_merged, total, slopes)
+        size = bound_loss(settings.loss, values).size_at_zero()
+    return CellSums(block.n_cells, block.n_merged, total, size * size * block.n_cells)
 
 
 def solve_block(
@@ -184,9 +205,10 @@ def solve_block(
     factors : ndarray of shape (stop - start, rank)
     part : Part
     """
-    loss, dtype = settings.loss, np.dtype(settings.dtype)
+    dtype = np.dtype(settings.dtype)
     values = block.values_less(settings.mean, dtype)
-    curvature, linear = loss.normal_terms(values)
+    loss = bound_loss(settings.loss, values)
+    curvature, linear = loss.normal_terms()
     out: FloatArray = np.zeros((block.stop - block.start, settings.rank), dtype=dtype)
     if own is not None:
         out[:] = own
@@ -201,7 +223,7 @@ def solve_block(
             other,
             out,
             ridge=settings.ridge,
-            blank=loss.blank(),
+            blank=loss.blank,
             other_gram=np.array(other_gram),
             method=settings.method,
             cg_steps=settings.cg_steps,
@@ -211,5 +233,5 @@ def solve_block(
         if not judge:
             return out, Part(own_gram)
         scores = kernels.sddmm(block.indptr, block.indices, out, other, n_threads=settings.n_threads)
-        squares = inner(scores, scores) if loss.blank()[0] else 0.0  # asked for by the background alone
-        return out, Part(own_gram, loss.value(scores, values), squares)
+        squares = inner(scores, scores) if loss.blank else 0.0  # asked for by the background alone
+        return out, Part(own_gram, loss.value(scores), squares)

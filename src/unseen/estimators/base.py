@@ -77,20 +77,20 @@ class Completer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     # -- predictions -----------------------------------------------------------------
 
     @overload
-    def predict_entries(self, rows: Any, cols: Any) -> FloatArray: ...
+    def predict_entries(self, rows: Any, cols: Any, *, raw: bool = False) -> FloatArray: ...
 
     @overload
     def predict_entries(
-        self, rows: Any, cols: Any, *, return_std: Literal[True]
+        self, rows: Any, cols: Any, *, return_std: Literal[True], raw: bool = False
     ) -> tuple[FloatArray, FloatArray]: ...
 
     @overload
     def predict_entries(
-        self, rows: Any, cols: Any, *, return_std: bool
+        self, rows: Any, cols: Any, *, return_std: bool, raw: bool = False
     ) -> FloatArray | tuple[FloatArray, FloatArray]: ...
 
     def predict_entries(
-        self, rows: Any, cols: Any, *, return_std: bool = False
+        self, rows: Any, cols: Any, *, return_std: bool = False, raw: bool = False
     ) -> FloatArray | tuple[FloatArray, FloatArray]:
         """Predict single cells of the training matrix.
 
@@ -102,11 +102,15 @@ class Completer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             Also say how far each prediction moves over solutions that fit as well; see
             :func:`unseen.diagnostics.identifiability`. Models with features are fitted again
             several times for it.
+        raw : bool, default=False
+            Give scores, which is what factors multiply to. They differ from predictions only where the
+            loss has a scale of its own, such as log odds.
 
         Returns
         -------
         prediction : ndarray of shape (len(rows),)
-            ``row_factors_[i] @ col_factors_[j]`` for each pair.
+            On the scale of the data; ``row_factors_[i] @ col_factors_[j]`` for each pair where scores and
+            values are the same.
         std : ndarray of shape (len(rows),)
             Only with ``return_std``.
         """
@@ -114,7 +118,12 @@ class Completer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if return_std:
             found = identifiability(self, rows, cols)
             return found.prediction, found.std
-        return self._predict_entries(rows, cols)
+        scores = self._predict_entries(rows, cols)
+        return scores if raw else self._to_data(scores)
+
+    def _to_data(self, scores: FloatArray) -> FloatArray:
+        """Predictions on the scale of the data, from scores."""
+        return scores
 
     def _predict_entries(self, rows: Any, cols: Any) -> FloatArray:
         shape = (self.row_factors_.shape[0], self.col_factors_.shape[0])
@@ -148,7 +157,7 @@ class Completer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 left = self._embed_rows(self._check_new_features(row_features, "row"))
             if col_features is not None:
                 right = self._embed_cols(self._check_new_features(col_features, "col"))
-            return matmul(left, right.T, n_threads=self._n_threads())
+            return self._to_data(matmul(left, right.T, n_threads=self._n_threads()))
 
     def fold_in(self, X_new: Any, *, row_features: Any = None) -> FloatArray:
         """Row factors of new rows from their observed cells, with the columns fixed.
@@ -158,7 +167,8 @@ class Completer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         X_new : array with NaN, sparse matrix or Observations, with the training columns
             Cells of the new rows.
         row_features : array or sparse matrix, optional
-            Features of the new rows, for models that also have a part without features.
+            Features of the new rows; needed where the model was fitted with row features. Parts of the model
+            that go by features take these, parts without features are solved for from the cells.
 
         Returns
         -------
@@ -174,6 +184,11 @@ class Completer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 f"{self.n_features_in_} features as input"
             )
         features = None
+        if row_features is None and getattr(self, "n_row_features_in_", None) is not None:
+            raise NotInductiveError(
+                f"{type(self).__name__} was fitted with row_features, and cells alone do not say where a row "
+                "belongs: pass row_features= of these rows as well"
+            )
         if row_features is not None:
             features = self._check_new_features(row_features, "row")
             if features.shape[0] != cells.shape[0]:
@@ -183,22 +198,24 @@ class Completer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         with one_blas_thread():
             return self._fold_in(cells, features)
 
-    def transform(self, X: Any) -> FloatArray:
+    def transform(self, X: Any, row_features: Any = None) -> FloatArray:
         """Complete rows: a dense matrix of predictions for every cell of ``X``.
 
         Parameters
         ----------
         X : array with NaN, sparse matrix or Observations, with the training columns
             Rows to complete, known ones or new ones.
+        row_features : array or sparse matrix, optional
+            Features of these rows, for models that were fitted with them.
 
         Returns
         -------
         ndarray of shape (n_rows, n_cols)
             Predictions, observed cells included.
         """
-        factors = self.fold_in(X)
+        factors = self.fold_in(X, row_features=row_features)
         with one_blas_thread():
-            return matmul(factors, self.col_factors_.T, n_threads=self._n_threads())
+            return self._to_data(matmul(factors, self.col_factors_.T, n_threads=self._n_threads()))
 
     def fit_transform(
         self, X: Any, y: None = None, *, row_features: Any = None, col_features: Any = None
@@ -220,11 +237,7 @@ class Completer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             Dense matrix of predictions.
         """
         self.fit(X, row_features=row_features, col_features=col_features)
-        if row_features is None:
-            return self.transform(X)
-        # With row features a training row's prediction also rests on them, not on its cells alone.
-        with one_blas_thread():
-            return matmul(self.row_factors_, self.col_factors_.T, n_threads=self._n_threads())
+        return self.transform(X, row_features=row_features)
 
     def recommend(
         self,
@@ -313,7 +326,10 @@ class Completer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             asked = np.unique(np.atleast_1d(np.asarray(candidates)))
             ids, _ = check_entries(asked, np.zeros_like(asked), (right.shape[0], 1))
             right = np.ascontiguousarray(right[ids])
-        return kernels.topk(factors, right, k, exclude=exclude, col_ids=ids, n_threads=self._n_threads())
+        found, scores = kernels.topk(
+            factors, right, k, exclude=exclude, col_ids=ids, n_threads=self._n_threads()
+        )
+        return found, self._to_data(scores)
 
     def _excluded(self, exclude: Any, picked: IndexArray) -> tuple[IndexArray, IndexArray] | None:
         if exclude is None:
@@ -347,7 +363,8 @@ class Completer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         The arrays are shared with the caller's. What solvers have derived from them is let go.
         """
-        own = Observations(Pattern(cells.indptr, cells.indices, cells.shape), cells.values)
+        pattern = Pattern(cells.indptr, cells.indices, cells.shape)
+        own = Observations(pattern, cells.values, weights=cells.weights)
         self._spread = Spread(self, TrainingData(own, row_features, col_features))
 
     def __getstate__(self) -> dict[str, Any]:

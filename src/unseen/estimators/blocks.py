@@ -66,7 +66,7 @@ class BlockwiseCompleter(ComposedCompleter):
             self._take_back(out, self.row_factors_, across)
         return out
 
-    def transform(self, X: Any) -> FloatArray:
+    def transform(self, X: Any, row_features: Any = None) -> FloatArray:
         """Complete rows: a dense matrix of predictions for every cell of ``X``.
 
         Parameters
@@ -74,13 +74,15 @@ class BlockwiseCompleter(ComposedCompleter):
         X : array with NaN, sparse matrix or Observations, with the training columns
             Rows to complete, known ones or new ones. A new row belongs to the blocks of the columns in
             which it has cells.
+        row_features : None
+            Refused if given.
 
         Returns
         -------
         ndarray of shape (n_rows, n_cols)
             Predictions, observed cells included.
         """
-        factors = self.fold_in(X)
+        factors = self.fold_in(X, row_features=row_features)
         with one_blas_thread():
             out = matmul(factors, self.col_factors_.T, n_threads=self._n_threads())
         if self._baseline_across():

@@ -12,8 +12,8 @@ from sklearn.base import clone
 from unseen import kernels
 from unseen.data import Observations
 from unseen.estimators.factored import FactoredCompleter
-from unseen.exceptions import InvalidDataError
-from unseen.losses import Loss
+from unseen.exceptions import InvalidDataError, ParameterError
+from unseen.losses import Loss, blank_of
 from unseen.offsets import Offsets, fit_offsets
 from unseen.parallel import one_blas_thread
 from unseen.problem import Problem
@@ -120,13 +120,16 @@ class ComposedCompleter(FactoredCompleter):
         rng = check_rng(self.random_state)
         center = check_choice("center", self.center, self.centers)
         bias_reg = check_pair("bias_reg", self.bias_reg)
-        training, held_out = self._hold_out(cells, rng)
-        subtracted = "mean" if center == "joint" else center
-        offsets = fit_offsets(training, subtracted, bias_reg, n_threads=self._n_threads())
-        residual = _subtract(training, offsets)
         composition = self._compose(features["row"] is not None, features["col"] is not None)
         terms = [clone(term) for term in composition.terms]
         loss = clone(composition.loss)
+        reason = None if center == "none" else loss.why_not_centred()
+        if reason is not None:
+            raise ParameterError(f"center={center!r}: {reason}")
+        training, held_out = self._hold_out(cells, bool(blank_of(loss)), rng)
+        subtracted = "mean" if center == "joint" else center
+        offsets = fit_offsets(training, subtracted, bias_reg, n_threads=self._n_threads())
+        residual = _subtract(training, offsets)
         problem = Problem(
             residual,
             terms,
@@ -162,8 +165,9 @@ class ComposedCompleter(FactoredCompleter):
         """Set what the parameters leave to the data, on the copies that belong to this fit."""
 
     def _hold_out(
-        self, cells: Observations, rng: np.random.Generator
+        self, cells: Observations, background: bool, rng: np.random.Generator
     ) -> tuple[Observations, Observations | None]:
+        """Training cells and held-out ones, which say nothing in training: not even that they are blank."""
         if self.validation_fraction is None:
             return cells, None
         share = check_fraction("validation_fraction", self.validation_fraction)
@@ -175,7 +179,10 @@ class ComposedCompleter(FactoredCompleter):
             )
         mask = np.zeros(cells.nnz, dtype=bool)
         mask[rng.permutation(cells.nnz)[:count]] = True
-        return cells.select(~mask), cells.select(mask)
+        if not background:
+            return cells.select(~mask), cells.select(mask)
+        weights = np.ones_like(cells.values) if cells.weights is None else cells.weights
+        return cells.with_weights(np.where(mask, 0, weights)), cells.select(mask)
 
     def _start(self, problem: Problem, solver: Solver, rng: np.random.Generator) -> State:
         state = problem.start(rng, factored_full=solver.factored_full)
@@ -254,13 +261,12 @@ def _subtract(cells: Observations, offsets: Offsets) -> Observations:
 
 
 def _validator(problem: Problem, offsets: Offsets, held_out: Observations) -> Callable[[State], float]:
-    """Root mean squared error on held-out cells as a function of the state."""
+    """Deviance of the loss on held-out cells as a function of the state."""
     target = _subtract(held_out, offsets)
 
     def error(state: State) -> float:
         pair = problem.stacked(state)
         scores = kernels.sddmm(target.indptr, target.indices, *pair, n_threads=problem.n_threads)
-        difference = scores.astype(np.float64) - target.values
-        return float(np.sqrt(np.mean(difference * difference)))
+        return problem.loss.deviance(scores, target.values, target.weights)
 
     return error

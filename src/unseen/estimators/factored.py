@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-from unseen import kernels
+import numpy as np
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
 from unseen.data import Observations
 from unseen.estimators.base import Completer
 from unseen.exceptions import NotInductiveError
-from unseen.linalg.blocked import matmul
 from unseen.linalg.designs import Design
-from unseen.losses import Loss, Quadratic
+from unseen.losses import Loss, blank_of
 from unseen.maps import Identity
 from unseen.offsets import Offsets, row_biases
-from unseen.problem import core_pair
-from unseen.solvers.als import solve_side
-from unseen.solvers.bounded_rows import solve_bounded_rows
+from unseen.problem import Pair, core_pair
+from unseen.solvers.rows import FreeTerm, solve_rows
 from unseen.state import State, map_params
 from unseen.terms import Term
-from unseen.typing import BoolArray, Features, FloatArray
+from unseen.typing import Features, FloatArray
 
 __all__ = ["FactoredCompleter"]
+
+
+def _has_classes(model: Any) -> bool:
+    """Whether the values of a fitted model are classes."""
+    return hasattr(model, "loss_") and model.loss_.classes is not None
 
 
 class FactoredCompleter(Completer):
@@ -77,19 +83,41 @@ class FactoredCompleter(Completer):
         pair = core_pair(design, other, core) if side == "row" else core_pair(other, design, core)
         return pair.left if side == "row" else pair.right
 
+    def _to_data(self, scores: FloatArray) -> FloatArray:
+        return self.loss_.link(scores)
+
+    @available_if(_has_classes)  # type: ignore[untyped-decorator]
+    def predict_proba(self, rows: Any, cols: Any) -> FloatArray:
+        """Probability of each class of single cells, where values are classes.
+
+        Parameters
+        ----------
+        rows, cols : array-like of int, of equal length
+            Row and column numbers.
+
+        Returns
+        -------
+        ndarray of shape (len(rows), n_classes)
+            For :class:`Logistic` the chances of zero and of non-zero. Models of measured values have no
+            classes and lack this method.
+        """
+        check_is_fitted(self)
+        return self.loss_.probabilities(self._predict_entries(rows, cols))
+
+    # -- rows from their cells -------------------------------------------------------
+
     def _fold_in(self, cells: Observations, row_features: Features | None) -> FloatArray:
         """Solve for the free coordinates of each new row; the rest comes from its features."""
-        if not isinstance(self.loss_, Quadratic):
-            raise NotInductiveError("fold_in needs a quadratic loss")
+        if blank_of(self.loss_).row_weights is not None:
+            raise NotInductiveError("the background has row_weights, and none are known for new rows")
         for index, term in enumerate(self.terms_):
-            row_map = term.parts()[0]
-            if f"{index}.core" in self.state_ and not (
-                self._core_by_rows(index)
-                or (row_map.inductive and (row_features is not None or not row_map.needs_features))
+            if (
+                f"{index}.core" in self.state_
+                and not term.parts()[0].inductive
+                and not self._core_by_rows(index)
             ):
                 raise NotInductiveError(
-                    "a Full core speaks about new rows through their features alone: pass "
-                    "fold_in(X_new, row_features=...), or use predict_new(row_features=...)"
+                    "a Full core without row_features has a row for each training row and none for others"
                 )
         offsets = self.offsets_
         biases = row_biases(cells, offsets)
@@ -102,75 +130,35 @@ class FactoredCompleter(Completer):
         return np.ascontiguousarray(np.hstack([factors, extra]), dtype=self.row_factors_.dtype)
 
     def _solve_rows(self, cells: Observations, row_features: Features | None) -> FloatArray:
-        loss = self.loss_
-        assert isinstance(loss, Quadratic)
+        """Coordinates of rows: those of terms with features by these, the others by the cells."""
         total = sum(self.widths_)
-        free, known = self._free_coordinates(), np.zeros((cells.shape[0], total), self.row_factors_.dtype)
-        if row_features is not None or not free.all():
+        free = np.repeat([not term.parts()[0].inductive for term in self.terms_], self.widths_)
+        known = np.zeros((cells.shape[0], total), self.row_factors_.dtype)
+        if not free.all():
             known = np.hstack(self._term_embeddings("row", row_features, cells.shape[0]))
             known[:, free] = 0
         if not free.any():
             return known
         right = np.ascontiguousarray(self.col_factors_[:, :total])
-        other = np.ascontiguousarray(right[:, free])
-        curvature, linear = loss.normal_terms(cells.values)
-        weight, target = loss.blank()
-        offset = None
-        if known.any():
-            scores = kernels.sddmm(cells.indptr, cells.indices, known, right, n_threads=self._n_threads())
-            linear = (linear - curvature * scores).astype(scores.dtype, copy=False)
-            if weight:
-                offset = -weight * matmul(known, right.T @ other)
-        rules = [term.parts()[3].factored() for term in self.terms_]
-        own = [(rule, int(part.sum())) for rule, part in zip(rules, self._per_term(free), strict=True)]
-        used = [rule for rule, width in own if width]
-        out = np.zeros((cells.shape[0], other.shape[1]), dtype=other.dtype)
-        if all(rule.smooth for rule in used):
-            solve_side(
-                cells.indptr,
-                cells.indices,
-                curvature,
-                linear,
-                other,
-                out,
-                ridge=np.repeat([rule.ridge for rule, _ in own], [width for _, width in own]),
-                blank=(weight, target),
-                extra_offset=offset,
-                n_threads=self._n_threads(),
-            )
-        elif all(rule == used[0] for rule in used):
-            out = solve_bounded_rows(
-                cells, curvature, linear, other, used[0], blank=(weight, target), extra_offset=offset
-            )
-        else:
-            raise NotInductiveError(
-                "fold_in cannot solve for rows under several penalties of which one is not smooth"
-            )
-        known[:, free] = out
+        terms = [
+            FreeTerm(np.ascontiguousarray(right[:, part]), term.parts()[3].factored())
+            for term, part in zip(self.terms_, self._columns(), strict=True)
+            if not term.parts()[0].inductive and part.stop > part.start
+        ]
+        fixed = Pair(known, right) if known.any() else None
+        known[:, free] = solve_rows(cells, self.loss_, terms, fixed, n_threads=self._n_threads())
         return known
 
-    def _free_coordinates(self) -> BoolArray:
-        """Coordinates that a new row's cells decide: those without features, else all factors.
-
-        The coordinates of a full core are decided by features alone, unless it has a row for each row.
-        """
-        without, factored = (
-            np.repeat(flags, self.widths_)
-            for flags in (
-                [not term.parts()[0].inductive for term in self.terms_],
-                [f"{index}.core" not in self.state_ for index in range(len(self.terms_))],
-            )
-        )
-        return without if without.any() else factored
+    def _columns(self) -> list[slice]:
+        """Columns of the factors that belong to each term."""
+        ends = np.cumsum(self.widths_)
+        return [slice(int(end - width), int(end)) for end, width in zip(ends, self.widths_, strict=True)]
 
     def _core_by_rows(self, index: int) -> bool:
         """Whether a full core has a row of its own for each row, as the biases of rows do."""
         row_map, _, _, reg = self.terms_[index].parts()
         core = self.state_[f"{index}.core"]
-        return isinstance(row_map, Identity) and core.shape[0] > core.shape[1] and reg.separable() is not None
-
-    def _per_term(self, flags: BoolArray) -> list[BoolArray]:
-        return np.split(flags, np.cumsum(self.widths_)[:-1])
+        return isinstance(row_map, Identity) and core.shape[0] > core.shape[1] and not reg.spectral
 
 
 class _Width(Design):

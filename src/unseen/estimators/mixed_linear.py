@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,9 +18,7 @@ from unseen.linalg.blocked import gram, matmul
 from unseen.linalg.lowrank_sum import LowRankPlusSparse
 from unseen.linalg.svt import singular_value, spectral_norm
 from unseen.losses import Squared
-from unseen.maps import Constant
-from unseen.offsets import Offsets
-from unseen.parallel import one_blas_thread
+from unseen.offsets import Offsets, row_biases
 from unseen.problem import Problem
 from unseen.regularisers import L1, Ridge
 from unseen.solvers import DavisYin, MixedADMM, MixedSoft, Solver
@@ -207,6 +205,9 @@ class MixedLinear(Explained, PathMixin):
         ]
         return Composition(terms, Squared(rho if constraint == "soft" else 1.0), solver)
 
+    def _fit_validated(self, cells: Observations, features: dict[str, Features | None]) -> None:
+        super()._fit_validated(_that_count(cells) if self.constraint == "hard" else cells, features)
+
     def _tune(self, problem: Problem, solver: Solver, rng: np.random.Generator) -> None:
         assert isinstance(solver, MixedSolver)
         values = problem.observations.values
@@ -235,23 +236,28 @@ class MixedLinear(Explained, PathMixin):
     # -- completing ------------------------------------------------------------------
 
     def _fold_in(self, cells: Observations, row_features: Features | None) -> FloatArray:
-        """A new row of E with the right singular vectors held; its features count as average if not given.
+        """A new row of E with the right singular vectors held.
 
         min over q   1/2 ||A - R q||^2 + rho/2 ||P(R q - m)||^2 + reg_e/2 ||q||^2,   R = V sqrt(s)
+
+        Where the rows have no features but the columns do, a new row has no coefficients of its own, and
+        only what all rows share speaks for it.
         """
         dtype, count = self.row_factors_.dtype, cells.shape[0]
         offsets = self.offsets_
+        biases = row_biases(cells, offsets)
         values = cells.values - np.asarray(
-            Offsets(offsets.mean, None, offsets.col).at(cells.rows, cells.indices)
+            Offsets(offsets.mean, biases, offsets.col).at(cells.rows, cells.indices)
         )
         width, rank = self.widths_[0], self.rank_
-        if row_features is None and not isinstance(self.terms_[0].parts()[0], Constant):
-            linear = np.repeat(self._origin("row")[None].astype(dtype), count, axis=0)
-        else:
+        if self.terms_[0].parts()[0].inductive:
             linear = self._term_embeddings("row", row_features, count)[0]
+        else:
+            linear = np.repeat(self._origin("row")[None].astype(dtype), count, axis=0)
         right = np.ascontiguousarray(self.col_factors_[:, width : width + rank])
         features = np.ascontiguousarray(self.col_factors_[:, :width])
         rho = float(self.rho) if self.constraint == "soft" else NEARLY_HARD
+        weight: FloatArray | float = rho if cells.weights is None else rho * cells.weights
         out = np.zeros((count, rank), dtype=dtype)
         if rank:
             product = gram(right).astype(dtype)
@@ -260,63 +266,44 @@ class MixedLinear(Explained, PathMixin):
             kernels.als_solve(
                 cells.indptr,
                 cells.indices,
-                rho,
-                (rho * values).astype(dtype),
+                weight,
+                (weight * values).astype(dtype),
                 right,
                 product,
                 np.ascontiguousarray(offset),
                 out,
                 n_threads=self._n_threads(),
             )
-        extra = offsets.row_coordinates(count, None)
+        extra = offsets.row_coordinates(count, biases)
         return np.ascontiguousarray(np.hstack([linear, out, linear, extra]), dtype=dtype)
 
-    def transform(self, X: Any) -> FloatArray:
+    def transform(self, X: Any, row_features: Any = None) -> FloatArray:
         """Complete rows; with ``constraint="hard"`` observed cells keep their values.
 
         Parameters
         ----------
         X : array with NaN, sparse matrix or Observations, with the training columns
             Rows to complete, known ones or new ones.
+        row_features : array or sparse matrix, optional
+            Features of these rows, for models that were fitted with them.
 
         Returns
         -------
         ndarray of shape (n_rows, n_cols)
             Dense matrix.
         """
-        return self._with_observed(super().transform(X), X)
-
-    def fit_transform(
-        self, X: Any, y: None = None, *, row_features: Any = None, col_features: Any = None
-    ) -> FloatArray:
-        """Fit to ``X`` and complete it; with ``constraint="hard"`` observed cells keep their values.
-
-        Parameters
-        ----------
-        X : array with NaN, sparse matrix or Observations
-            Target.
-        y : None
-            Ignored.
-        row_features, col_features : array or sparse matrix, optional
-            Side features.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_cols)
-            Dense matrix.
-        """
-        fitted: Self = self.fit(X, row_features=row_features, col_features=col_features)
-        if row_features is None:
-            return self.transform(X)
-        with one_blas_thread():
-            completed = matmul(fitted.row_factors_, fitted.col_factors_.T, n_threads=self._n_threads())
-        return self._with_observed(completed, X)
-
-    def _with_observed(self, completed: FloatArray, X: Any) -> FloatArray:
+        completed = super().transform(X, row_features=row_features)
         if self.constraint == "hard":
-            cells = self._read_target(X)
+            cells = _that_count(self._read_target(X))
             completed[cells.rows, cells.indices] = cells.values
         return completed
+
+
+def _that_count(cells: Observations) -> Observations:
+    """Cells of weight zero say nothing; the weight of others does not matter to an equality."""
+    if cells.weights is None:
+        return cells
+    return cells.select(cells.weights > 0).with_weights(None)
 
 
 def _number(name: str, value: float | str) -> float:

@@ -17,7 +17,7 @@ from unseen.estimators.pu_rates import Rates
 from unseen.estimators.reg_scale import lambda_max, resolve_reg
 from unseen.exceptions import DataWarning, InvalidDataError, ParameterError, UnsupportedComposition
 from unseen.linalg.blocked import gram
-from unseen.losses import Quadratic
+from unseen.losses import CellLoss, Quadratic
 from unseen.parallel import one_blas_thread
 from unseen.problem import Problem
 from unseen.solvers import Solver
@@ -201,13 +201,16 @@ class PositiveCompleter(ComposedCompleter):
         (i,), (c,) = check_entries([row], [col], cells.shape)
         own = slice(int(cells.indptr[i]), int(cells.indptr[i + 1]))
         ids = cells.indices[own].astype(np.int64)
-        loss = self._loss()
-        curvature, linear = loss.normal_terms(cells.values[own])
+        only = np.zeros(cells.nnz, dtype=bool)
+        only[own] = True
+        loss = CellLoss(self._loss(), cells.select(only))
+        curvature, linear = loss.normal_terms()
         with one_blas_thread():
             right = self.col_factors_.astype(np.float64, copy=False)
             near = right[ids]
-            weight, _ = loss.blank()
-            system = weight * gram(right, n_threads=self._n_threads()) + self.reg_ * np.eye(right.shape[1])
+            system = loss.blank.weight * gram(right, n_threads=self._n_threads()) + self.reg_ * np.eye(
+                right.shape[1]
+            )
             system += (near.T * curvature) @ near
             shares = linear * (near @ (np.linalg.pinv(system, hermitian=True) @ right[c]))
         order = np.argsort(-shares, kind="stable")

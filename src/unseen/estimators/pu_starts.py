@@ -7,7 +7,7 @@ import numpy as np
 from unseen.linalg.lowrank_sum import LowRankPlusSparse
 from unseen.linalg.svt import Triplets, thresholded_svd
 from unseen.problem import Problem
-from unseen.solvers.base import quadratic_loss
+from unseen.regularisers import Separable
 from unseen.state import State
 from unseen.typing import FloatArray
 
@@ -35,6 +35,7 @@ def nonnegative_start(problem: Problem, state: State, rng: np.random.Generator) 
     """
     found = _leading(problem, state["0.row"].shape[1], rng)
     rule = problem.terms[0].reg.factored()
+    assert isinstance(rule, Separable)
     out = dict(state)
     left, right = _heavier_parts(found)
     for key, part in (("0.row", left), ("0.col", right)):
@@ -47,7 +48,7 @@ def nonnegative_start(problem: Problem, state: State, rng: np.random.Generator) 
 
 def _leading(problem: Problem, rank: int, rng: np.random.Generator) -> Triplets:
     cells = problem.observations
-    _, target = quadratic_loss(problem).stored(cells.values)
+    _, target = problem.cell_loss.stored()
     values = np.broadcast_to(target, cells.values.shape).astype(cells.dtype)
     empty = [np.zeros((size, 0), dtype=cells.dtype) for size in cells.shape]
     operator = LowRankPlusSparse(cells, values, empty[0], empty[1], problem.n_threads)

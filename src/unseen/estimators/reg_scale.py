@@ -34,12 +34,12 @@ def lambda_max(problem: Problem, rng: np.random.Generator) -> float:
     state = problem.start(rng, factored_full=True)
     row, col = problem.designs(term, state)
     cells = problem.observations
-    slope = problem.loss.grad(np.zeros_like(cells.values), cells.values)
-    weight, target = problem.loss.blank()
+    loss = problem.cell_loss
+    slope = loss.grad(np.zeros_like(cells.values))
     # Taken out of the background again, where that pulls to something other than zero.
-    slope = slope.astype(np.float64) + weight * target
+    slope = slope.astype(np.float64) + loss.blank_at * loss.blank.target
     zero = (np.zeros((cells.shape[0], 0)), np.zeros((cells.shape[1], 0)))
-    scores = ScoreGradient(cells, slope, *zero, weight, target, problem.n_threads)
+    scores = ScoreGradient(cells, slope, *zero, loss.blank, problem.n_threads)
     return spectral_norm(_Pulled(row, scores, col), rng)
 
 

@@ -205,6 +205,7 @@ def als_solve(
     out: FloatArray,
     *,
     ridge: FloatArray | None = None,
+    gram_scale: FloatArray | None = None,
     shift: FloatArray | None = None,
     row_values: FloatArray | None = None,
     method: Literal["cholesky", "cg"] = "cholesky",
@@ -213,9 +214,10 @@ def als_solve(
 ) -> FloatArray:
     """Solve the normal equations of every row against fixed factors of the other side.
 
-    Row i solves ``(gram + ridge[i] I + sum_j curvature_ij q_j q_j') out[i] = offset_i + sum_j linear_ij q_j``
-    with ``q_j = other[j]`` and j over the stored cells of row i; with a ``shift``, ``linear_ij`` stands for
-    ``linear_ij - curvature_ij shift[j]``, so that out is fitted to what ``shift`` leaves.
+    Row i solves ``(base_i + sum_j curvature_ij q_j q_j') out[i] = offset_i + sum_j linear_ij q_j`` with
+    ``base_i = gram_scale[i] gram + ridge[i] I``, ``q_j = other[j]`` and j over the stored cells of row i;
+    with a ``shift``, ``linear_ij`` stands for ``linear_ij - curvature_ij shift[j]``, so that out is fitted
+    to what ``shift`` leaves.
     A row whose matrix is not positive definite gets the least-squares solution of least norm.
 
     Parameters
@@ -230,11 +232,13 @@ def als_solve(
     out : array of shape (n, k)
         Written in place; the start of ``"cg"``. Its dtype is that of the computation.
     ridge : None or array of shape (n,)
+    gram_scale : None or array of shape (n,)
+        Factor of ``gram`` in each row, zero or larger; one by default.
     shift : None or array of shape (m,)
         Part of the scores that is known beforehand, one value a column.
     row_values : None or float64 array of shape (n,)
         Written in place: what each row minimises, at its solution ``x = out[i]``, that is
-        ``1/2 x'(gram + ridge[i] I) x - offset_i . x + sum_j (curvature_ij s_j^2 / 2 - linear_ij s_j)``
+        ``1/2 x'base_i x - offset_i . x + sum_j (curvature_ij s_j^2 / 2 - linear_ij s_j)``
         with the scores ``s_j = q_j . x + shift[j]``. Nearly free here, a pass over all cells elsewhere.
     method : {"cholesky", "cg"}
         ``"cg"`` takes at most ``cg_steps`` conjugate-gradient steps from the incoming ``out``, with
@@ -273,6 +277,10 @@ def als_solve(
         ridge = args.dense("ridge", ridge, dtype, ndim=1)
         if len(ridge) != len(out):
             raise ParameterError(f"ridge must have {len(out)} values, one a row; got {len(ridge)}")
+    if gram_scale is not None:
+        gram_scale = args.dense("gram_scale", gram_scale, dtype, ndim=1)
+        if len(gram_scale) != len(out):
+            raise ParameterError(f"gram_scale must have {len(out)} values, one a row; got {len(gram_scale)}")
     if shift is not None:
         shift = args.dense("shift", shift, dtype, ndim=1)
         if len(shift) != len(other):
@@ -299,6 +307,7 @@ def als_solve(
         method,
         cg_steps,
         n_threads,
+        gram_scale,
     )
     return out
 

@@ -71,6 +71,7 @@ def als_solve(
     method: str,
     cg_steps: int,
     n_threads: int,
+    gram_scale: FloatArray | None = None,
 ) -> None:
     """Solve the regularised normal equations of every row, in place on ``out``."""
     n_rows, rank = out.shape
@@ -80,7 +81,9 @@ def als_solve(
     for i in range(n_rows):
         cells = slice(indptr[i], indptr[i + 1])
         factors = other[indices[cells]].astype(np.float64)
-        base = gram.astype(np.float64) + (0.0 if ridge is None else ridge[i]) * np.eye(rank)
+        base = gram.astype(np.float64) * (1.0 if gram_scale is None else gram_scale[i]) + (
+            0.0 if ridge is None else ridge[i]
+        ) * np.eye(rank)
         matrix = base + factors.T @ (curvature[cells, None] * factors)
         pull = linear[cells].astype(np.float64)
         if shift is not None:

@@ -10,18 +10,31 @@ from unseen.typing import FloatArray
 __all__ = ["balanced", "balancing"]
 
 
-def balanced(left: FloatArray, right: FloatArray, *, n_threads: int = 1) -> tuple[FloatArray, FloatArray]:
+def balanced(
+    left: FloatArray,
+    right: FloatArray,
+    *,
+    scales: tuple[FloatArray | None, FloatArray | None] = (None, None),
+    n_threads: int = 1,
+) -> tuple[FloatArray, FloatArray]:
     """Factors with the same product and the smallest ``||left||_F^2 + ||right||_F^2``.
+
+    With ``scales``, one number a row, the squared norms are weighted sums over the rows.
 
     With the singular value decomposition ``left @ right.T = U diag(s) V'`` these are
     ``U diag(s)^(1/2)`` and ``V diag(s)^(1/2)``; the sum of their squared norms is twice the nuclear
     norm. Alternating solvers shrink towards this point slowly; going there at once costs two
     Gram matrices and two products, and never raises an objective with a ridge on both factors.
     """
-    turn_left, turn_right, _ = balancing(gram(left, n_threads=n_threads), gram(right, n_threads=n_threads))
+    weighted = [
+        factor if scale is None else factor * scale.astype(factor.dtype, copy=False)
+        for factor, scale in zip((left, right), scales, strict=True)
+    ]
+    grams = [gram(one, two, n_threads=n_threads) for one, two in zip(weighted, (left, right), strict=True)]
+    rotations = balancing(*grams)
     return (
-        matmul(left, turn_left.astype(left.dtype, copy=False), n_threads=n_threads),
-        matmul(right, turn_right.astype(right.dtype, copy=False), n_threads=n_threads),
+        matmul(left, rotations[0].astype(left.dtype, copy=False), n_threads=n_threads),
+        matmul(right, rotations[1].astype(right.dtype, copy=False), n_threads=n_threads),
     )
 
 

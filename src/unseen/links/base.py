@@ -159,20 +159,22 @@ class NeighbourLinks(LinkCompleter):
                 raise NotInductiveError(self._why_not_inductive(side))
         return self.score_rows(np.arange(self.graph_.shape[0]))
 
-    def transform(self, X: Any) -> FloatArray:
+    def transform(self, X: Any, row_features: Any = None) -> FloatArray:
         """Scores of nodes with all nodes, from their links.
 
         Parameters
         ----------
         X : sparse matrix, array or Observations, with the training nodes as columns
             Links of known or new nodes.
+        row_features : None
+            Refused if given.
 
         Returns
         -------
         ndarray of shape (n_rows, n_nodes)
             Dense matrix of scores.
         """
-        return self.fold_in(X)
+        return self.fold_in(X, row_features=row_features)
 
     def _fold_in(self, cells: Observations, row_features: Features | None) -> FloatArray:
         return self._scores_from(cells.csr.astype(self.graph_.dtype))

@@ -184,9 +184,9 @@ class GridSearch(MetaEstimatorMixin, TransformerMixin, BaseEstimator):  # type: 
         """Call ``fold_in`` of the best estimator."""
         return self._best("fold_in")(X_new, **options)  # type: ignore[no-any-return]
 
-    def transform(self, X: Any) -> FloatArray:
+    def transform(self, X: Any, **options: Any) -> FloatArray:
         """Call ``transform`` of the best estimator."""
-        return self._best("transform")(X)  # type: ignore[no-any-return]
+        return self._best("transform")(X, **options)  # type: ignore[no-any-return]
 
     def recommend(
         self, rows: Any, k: int = 10, *, exclude: Any = None, candidates: Any = None, **options: Any

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -11,9 +11,10 @@ import numpy as np
 from unseen import kernels
 from unseen.linalg.balance import balancing
 from unseen.linalg.blocked import gram, multiply_in_place
-from unseen.losses import Quadratic
+from unseen.linalg.score_gradient import Blank
 from unseen.problem import Problem
-from unseen.solvers.base import CellTerms, Solver, Sweep, blank_constant, by_column, quadratic_loss
+from unseen.regularisers import Separable
+from unseen.solvers.base import CellTerms, Solver, Sweep, blank_constant, by_column
 from unseen.solvers.biases import split_biases
 from unseen.solvers.rules import why_not_free_factors
 from unseen.state import State
@@ -31,7 +32,8 @@ def solve_side(
     out: FloatArray,
     *,
     ridge: float | FloatArray,
-    blank: tuple[float, float],
+    blank: Blank,
+    row_scale: FloatArray | None = None,
     other_gram: FloatArray | None = None,
     extra_offset: FloatArray | None = None,
     shift: FloatArray | None = None,
@@ -42,27 +44,45 @@ def solve_side(
 ) -> FloatArray:
     """Row factors that minimise the objective with the other side fixed.
 
-    Each row solves ``(w0 Q'Q + ridge I + sum c q q') p = w0 t0 Q'1 + sum d q``: the background
-    over all columns through one Gram matrix (``other_gram`` if it is at hand), the stored cells on top.
-    ``ridge`` may have a value for each coordinate. A ``shift`` is a part of the scores that is the same in
-    all rows, one number a column: p is fitted to what it leaves. What each row has minimised is written to
-    ``row_values``.
+    Each row solves ``(w r_i Q'CQ + f_i ridge I + sum c q q') p = w t r_i Q'C1 + sum d q``: the background
+    over all columns through one Gram matrix (``other_gram`` = Q'CQ if it is at hand), the stored cells on
+    top. ``ridge`` may have a value for each coordinate, ``row_scale`` holds f_i. A ``shift`` is a part of
+    the scores that is the same in all rows, one number a column: p is fitted to what it leaves. What
+    each row has minimised is written to ``row_values``.
     """
-    weight, target = blank
     k = other.shape[1]
-    if weight == 0.0:
+    stretch: FloatArray | None = None
+    per_row = row_scale is not None or blank.row_weights is not None
+    if per_row and np.ndim(ridge) and not np.all(ridge == np.asarray(ridge)[0]):
+        # One number a row multiplies the whole ridge: coordinates in which all ridges are one.
+        stretch = 1.0 / np.sqrt(np.asarray(ridge))
+        other = other * stretch.astype(other.dtype)
+        out[:] = out / stretch.astype(out.dtype)
+        ridge, other_gram = 1.0, None
+        extra_offset = None if extra_offset is None else extra_offset * stretch.astype(other.dtype)
+    if not blank:
         base: FloatArray = np.zeros((k, k))
     else:
-        base = weight * (gram(other, n_threads=n_threads) if other_gram is None else other_gram)
-    base[np.diag_indices(k)] += ridge
-    offset: FloatArray | None = extra_offset
-    if weight * target != 0.0:
-        pull = (weight * target * other.sum(axis=0, dtype=np.float64)).astype(other.dtype)
-        offset = pull if extra_offset is None else extra_offset + pull
-    if weight and shift is not None:
-        push = (weight * gram(other, shift[:, None], n_threads=n_threads)[:, 0]).astype(other.dtype)
+        square = blank.gram("col", other, n_threads) if other_gram is None else other_gram
+        base = blank.weight * square
+    ridges: FloatArray | None = None
+    if per_row:
+        scale = np.ones(len(out)) if row_scale is None else row_scale
+        ridges = (float(np.max(ridge)) * scale).astype(other.dtype)
+    else:
+        base[np.diag_indices(k)] += ridge
+    offset: FloatArray | None = None
+    if blank.weight * blank.target != 0.0:
+        offset = (blank.weight * blank.target * blank.sums("col", other)).astype(other.dtype)
+    if blank and shift is not None:
+        weighted = shift if blank.col_weights is None else shift * blank.col_weights.astype(shift.dtype)
+        push = (blank.weight * gram(other, weighted[:, None], n_threads=n_threads)[:, 0]).astype(other.dtype)
         offset = -push if offset is None else offset - push
-    return kernels.als_solve(
+    if offset is not None and blank.row_weights is not None:
+        offset = np.outer(blank.row_weights.astype(other.dtype), offset)
+    if extra_offset is not None:
+        offset = extra_offset if offset is None else extra_offset + offset
+    kernels.als_solve(
         indptr,
         indices,
         curvature,
@@ -71,12 +91,17 @@ def solve_side(
         base.astype(other.dtype),
         offset,
         out,
+        ridge=ridges,
+        gram_scale=None if not blank or blank.row_weights is None else blank.row_weights,
         shift=shift,
         row_values=row_values,
         method=method,
         cg_steps=cg_steps,
         n_threads=n_threads,
     )
+    if stretch is not None:
+        out *= stretch.astype(out.dtype)
+    return out
 
 
 @dataclass
@@ -85,36 +110,52 @@ class _Side:
 
     factors: FloatArray
     bias: FloatArray | None
-    bias_ridge: float
+    rule: Separable
+    bias_rule: Separable | None
+    blank: Blank
+    """With the rows of this side as its rows."""
 
-    def solve(self, other: _Side, cells: CellTerms, *, ridge: float, **options: Any) -> None:
+    @property
+    def row_scale(self) -> FloatArray | None:
+        """Factors of the ridge of each row; the bias has the same."""
+        return None if self.rule.scale is None else self.rule.scale.ravel()
+
+    def gram(self, n_threads: int) -> FloatArray:
+        """Gram matrix that the background needs."""
+        return self.blank.gram("row", self.factors, n_threads)
+
+    def penalty_gram(self, background: FloatArray, n_threads: int) -> FloatArray:
+        """Gram matrix whose trace is the penalty; that of the background where they are the same."""
+        if self.rule.scale is None:
+            plain = not (self.blank and self.blank.row_weights is not None)
+            return background if plain else gram(self.factors, n_threads=n_threads)
+        scaled = self.factors * self.rule.scale.astype(self.factors.dtype, copy=False)
+        return gram(scaled, self.factors, n_threads=n_threads)
+
+    def solve(self, other: _Side, cells: CellTerms, **options: Any) -> None:
         """Bring factors and bias to their optimum, the other side fixed.
 
         The other side's biases are a shift of the target. The own bias is one more coordinate, against ones.
         """
+        options |= {"blank": self.blank, "row_scale": self.row_scale, "shift": other.bias}
         if self.bias is None:
-            solve_side(*cells, other.factors, self.factors, ridge=ridge, shift=other.bias, **options)
+            solve_side(*cells, other.factors, self.factors, ridge=self.rule.ridge, **options)
             return
+        assert self.bias_rule is not None
         rank = self.factors.shape[1]
         table = _with_column(other.factors, 1.0)
         out = _with_column(self.factors, self.bias)
         options["other_gram"] = None  # that of the factors alone
-        solve_side(
-            *cells,
-            table,
-            out,
-            ridge=np.append(np.full(rank, ridge), self.bias_ridge),
-            shift=other.bias,
-            **options,
-        )
+        ridge = np.append(np.full(rank, self.rule.ridge), self.bias_rule.ridge)
+        solve_side(*cells, table, out, ridge=ridge, **options)
         self.factors[:], self.bias[:] = out[:, :rank], out[:, rank]
 
     def penalty(self) -> float:
         """Penalty of the biases alone."""
-        if self.bias is None:
+        if self.bias is None or self.bias_rule is None:
             return 0.0
-        bias = self.bias.astype(np.float64)
-        return 0.5 * self.bias_ridge * float(bias @ bias)
+        scale = self.bias_rule.scale
+        return replace(self.bias_rule, scale=None if scale is None else scale.ravel()).value(self.bias)
 
 
 def _with_column(factors: FloatArray, column: FloatArray | float) -> FloatArray:
@@ -160,58 +201,78 @@ class ALS(Solver):
         self.cg_steps = cg_steps
 
     def refuses(self, problem: Problem) -> str | None:
-        reason = why_not_free_factors(problem.only(split_biases(problem).others))
-        if reason is None and not isinstance(problem.loss, Quadratic):
+        biases = split_biases(problem)
+        reason = why_not_free_factors(problem.only(biases.others))
+        if reason is None and not problem.cell_loss.quadratic:
             reason = "the loss is not quadratic; use LBFGS"
-        if reason is None and not problem.terms[split_biases(problem).others[0]].reg.factored().smooth:
+        if reason is None and not all(rule.quadratic for rule in problem.rules()):
             reason = "rows are solved in closed form, which needs a ridge or nuclear penalty; use CCD"
+        if reason is None:
+            reason = _why_not_scaled(problem)
         return reason
 
     def sweeps(self, problem: Problem, state: State, rng: np.random.Generator) -> Iterator[Sweep]:
         cells = problem.observations
-        loss = quadratic_loss(problem)
-        curvature, linear = loss.normal_terms(cells.values)
+        loss = problem.cell_loss
+        curvature, linear = loss.normal_terms()
         by_row = (cells.indptr, cells.indices, curvature, linear)
         in_columns = by_column(cells, curvature, linear)
         biases = split_biases(problem)
         term = problem.terms[biases.others[0]]
-        ridge = term.reg.factored().ridge
         n_threads = problem.n_threads
-        options: dict[str, Any] = {
-            "ridge": ridge,
-            "blank": problem.loss.blank(),
-            "method": self.method,
-            "cg_steps": self.cg_steps,
-            "n_threads": n_threads,
-        }
+        options: dict[str, Any] = {"method": self.method, "cg_steps": self.cg_steps, "n_threads": n_threads}
         rows, cols = (
             _Side(
                 np.array(state[term.key(side)]),
                 None if bias is None else np.array(state[bias.key("core")]).ravel(),
-                0.0 if bias is None else bias.reg.factored().ridge,
+                _ridge(problem, term.key(side)),
+                None if bias is None else _ridge(problem, bias.key("core")),
+                loss.blank if side == "row" else loss.blank.transposed,
             )
             for side, bias in (("row", biases.row), ("col", biases.col))
         )
         moved = (term.key("row"), term.key("col"))
         state = {key: value for key, value in state.items() if key not in moved}
-        row_gram, col_gram = gram(rows.factors, n_threads=n_threads), None
+        row_gram, col_gram = rows.gram(n_threads), None
+        col_penalty: FloatArray | None = None
         row_values = np.empty(cells.shape[0])
-        constant = loss.normal_constant(cells.values)
+        constant = loss.normal_constant()
         while True:
-            if ridge and col_gram is not None:
-                turn_rows, turn_cols, strength = balancing(row_gram, col_gram)
-                for side, turn in ((rows, turn_rows), (cols, turn_cols)):
-                    multiply_in_place(side.factors, turn.astype(side.factors.dtype), n_threads=n_threads)
-                row_gram = np.diag(strength)
+            if rows.rule.ridge and col_gram is not None and col_penalty is not None:
+                rotations = balancing(rows.penalty_gram(row_gram, n_threads), col_penalty)
+                for side, rotation in zip((rows, cols), rotations[:2], strict=True):
+                    multiply_in_place(side.factors, rotation.astype(side.factors.dtype), n_threads=n_threads)
+                plain = rows.rule.scale is None and not rows.blank.separable
+                row_gram = np.diag(rotations[2]) if plain else rows.gram(n_threads)
             cols.solve(rows, in_columns, other_gram=row_gram, **options)
-            col_gram = gram(cols.factors, n_threads=n_threads)
+            col_gram = cols.gram(n_threads)
+            col_penalty = cols.penalty_gram(col_gram, n_threads)
             rows.solve(cols, by_row, other_gram=col_gram, row_values=row_values, **options)
-            row_gram = gram(rows.factors, n_threads=n_threads)
+            row_gram = rows.gram(n_threads)
             state = {**state, moved[0]: rows.factors, moved[1]: cols.factors}
             for bias, core in ((biases.row, rows.bias), (biases.col, cols.bias)):
                 if bias is not None and core is not None:
                     state[bias.key("core")] = core[:, None] if bias is biases.row else core[None]
             # The rows were solved last: what they minimised is all but constants and the columns' penalty.
             value = float(row_values.sum()) + constant + blank_constant(problem, cols.bias)
-            penalty = 0.5 * ridge * float(np.trace(col_gram)) + cols.penalty()
+            penalty = 0.5 * cols.rule.ridge * float(np.trace(col_penalty)) + cols.penalty()
             yield Sweep(dict(state), value + penalty, {})
+
+
+def _ridge(problem: Problem, key: str) -> Separable:
+    rule = problem.rule(key)
+    assert isinstance(rule, Separable)
+    return rule
+
+
+def _why_not_scaled(problem: Problem) -> str | None:
+    """A reason where the ridges of a row do not share one factor."""
+    rules = [rule for rule in problem.rules() if isinstance(rule, Separable)]
+    scaled = any(rule.degree_power for rule in rules)
+    if scaled and len({rule.degree_power for rule in rules}) > 1:
+        return "factors and biases need the same degree_scaling; use AlternatingCG"
+    per_row = scaled or problem.blank.row_weights is not None
+    ridges = {rule.ridge for rule in rules}
+    if per_row and len(ridges) > 1 and 0.0 in ridges:
+        return "one of several ridges is zero where rows are scaled one by one; use AlternatingCG"
+    return None

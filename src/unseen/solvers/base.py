@@ -14,13 +14,12 @@ from tqdm.auto import tqdm
 
 from unseen.data import Observations
 from unseen.exceptions import ConvergenceWarning, DivergedError, UnsupportedComposition
-from unseen.losses import Quadratic
 from unseen.problem import Problem
 from unseen.solvers.certificates import Certificate, certify
 from unseen.state import State, copy_state
 from unseen.typing import FloatArray, IndexArray
 
-__all__ = ["CellTerms", "Monitor", "Solver", "Sweep", "blank_constant", "by_column", "quadratic_loss"]
+__all__ = ["CellTerms", "Monitor", "Solver", "Sweep", "blank_constant", "by_column"]
 
 CellTerms: TypeAlias = tuple[IndexArray, IndexArray, float | FloatArray, float | FloatArray]
 """Pattern, curvature and linear part of the stored cells, by rows or by columns."""
@@ -55,6 +54,8 @@ class Monitor:
         Error of a state on held-out cells; lower is better.
     patience : int
         Sweeps without a better validation error before stopping.
+    warn : bool
+        Say so where the limit of sweeps comes first.
     """
 
     def __init__(
@@ -66,7 +67,9 @@ class Monitor:
         label: str = "fit",
         validate: Callable[[State], float] | None = None,
         patience: int = 5,
+        warn: bool = True,
     ) -> None:
+        self._warn = warn
         self.max_iter = max_iter
         self.tol = tol
         self.history: list[dict[str, Any]] = []
@@ -123,10 +126,10 @@ class Monitor:
                 "try a larger reg, a smaller rank, or rescale the values and features"
             )
 
-    def close(self, *, warn: bool = True) -> None:
+    def close(self) -> None:
         """End the progress bar; warn if the limit of sweeps came first."""
         self._bar.close()
-        if warn and not self.converged and self._validate is None:
+        if self._warn and not self.converged and self._validate is None:
             warnings.warn(
                 f"stopped at max_iter={self.max_iter} before the objective settled to tol={self.tol:g}; "
                 "raise max_iter, or tol if this is accurate enough",
@@ -193,12 +196,6 @@ class Solver(BaseEstimator):  # type: ignore[misc]
         return state if monitor.best_state is None else monitor.best_state
 
 
-def quadratic_loss(problem: Problem) -> Quadratic:
-    """The loss of a problem that was not refused for its loss."""
-    assert isinstance(problem.loss, Quadratic)
-    return problem.loss
-
-
 def by_column(cells: Observations, curvature: float | FloatArray, linear: float | FloatArray) -> CellTerms:
     """Cells column by column; one number serves both orders."""
     if np.ndim(curvature) == 0:
@@ -218,9 +215,11 @@ def by_column(cells: Observations, curvature: float | FloatArray, linear: float 
 
 def blank_constant(problem: Problem, col_bias: FloatArray | None = None) -> float:
     """Background of all cells at zero factors of the rows, the biases of the columns aside."""
-    weight, target = problem.loss.blank()
+    blank = problem.blank
     n, m = problem.observations.shape
-    if weight == 0.0:
+    if not blank:
         return 0.0
-    off_target = np.full(m, -target) if col_bias is None else col_bias.astype(np.float64) - target
-    return 0.5 * weight * n * float(off_target @ off_target)
+    off_target = np.full(m, -blank.target) if col_bias is None else col_bias.astype(np.float64) - blank.target
+    squares = off_target * off_target
+    total = float(squares.sum() if blank.col_weights is None else blank.col_weights @ squares)
+    return 0.5 * blank.weight * blank.total("row", n) * total

@@ -9,10 +9,9 @@ import numpy as np
 from unseen.cores import Full
 from unseen.linalg.lowrank_sum import LowRankPlusSparse
 from unseen.linalg.svt import Triplets, thresholded_svd
-from unseen.losses import Loss, Quadratic
-from unseen.problem import BoundTerm, Problem
-from unseen.regularisers import Nuclear
-from unseen.solvers.base import Solver, Sweep, quadratic_loss
+from unseen.losses import Loss
+from unseen.problem import Problem
+from unseen.solvers.base import Solver, Sweep
 from unseen.solvers.lowrank_prox import SvdTolerance, balanced, distance, stacked_columns, triplets_of
 from unseen.solvers.prox import ProxGradient
 from unseen.state import State
@@ -68,11 +67,11 @@ class BlockProx(Solver):
         bound, free = problem.terms
         if not (isinstance(bound.core, Full) and isinstance(free.core, Full)):
             return "both cores must be Full"
-        if bound.free or not free.free or not isinstance(free.reg, Nuclear):
+        if bound.free or not free.free or not free.reg.spectral:
             return "the first term needs features, the second none and a Nuclear penalty"
         if bound.row_map.learned or bound.col_map.learned:
             return "a map is to be learned; use LBFGS"
-        if not isinstance(problem.loss, Quadratic) or problem.loss.blank()[0]:
+        if not problem.cell_loss.quadratic or problem.blank:
             return "the loss must be quadratic and blank cells missing"
         return None
 
@@ -118,9 +117,9 @@ class BlockProx(Solver):
         here = (scores + dtype.type(ahead) * (scores - last_scores)).astype(dtype, copy=False)
         state = descent.descend(state, here, self.core_steps)
         total = here + descent.scores(state)
-        loss = quadratic_loss(problem)
-        step = 1.0 / float(np.max(loss.stored(problem.observations.values)[0]))
-        cells = (-step * loss.grad(total, problem.observations.values)).astype(dtype, copy=False)
+        loss = problem.cell_loss
+        step = 1.0 / float(np.max(loss.stored()[0]))
+        cells = (-step * loss.grad(total)).astype(dtype, copy=False)
         left, right = [rest.u * (rest.s * (1.0 + ahead))], [rest.v]
         if ahead:
             left.append(last_rest.u * (-ahead * last_rest.s))
@@ -133,7 +132,7 @@ class BlockProx(Solver):
             stacked_columns(right, m, dtype),
             problem.n_threads,
         )
-        threshold = step * _nuclear(problem.terms[1])
+        threshold = step * problem.terms[1].reg.reg
         start = rest.v if rest.s.size else None
         found = thresholded_svd(
             operator, threshold, start=start, rng=rng, tol=accuracy.now, max_rank=self.max_rank
@@ -141,8 +140,8 @@ class BlockProx(Solver):
         pair = balanced(found)
         state = {**state, "1.row": pair.left, "1.col": pair.right}
         new_scores = problem.cell_scores(pair)
-        value = loss.value(new_scores + descent.scores(state), problem.observations.values)
-        value += descent.penalty(state) + _nuclear(problem.terms[1]) * float(found.s.sum(dtype=float))
+        value = loss.value(new_scores + descent.scores(state))
+        value += descent.penalty(state) + problem.terms[1].reg.reg * float(found.s.sum(dtype=float))
         return found, new_scores, value, state
 
 
@@ -197,8 +196,3 @@ class CoreDescent:
             if settled:
                 break
         return state
-
-
-def _nuclear(term: BoundTerm) -> float:
-    assert isinstance(term.reg, Nuclear)
-    return float(term.reg.reg)

@@ -13,10 +13,9 @@ from unseen.data import Observations
 from unseen.exceptions import TooLargeError
 from unseen.linalg.designs import Design, IdentityDesign
 from unseen.linalg.svt import Triplets, thresholded_svd
-from unseen.losses import Quadratic
+from unseen.losses import CellLoss, Loss
 from unseen.problem import Problem
-from unseen.regularisers import Nuclear
-from unseen.solvers.base import Solver, Sweep, quadratic_loss
+from unseen.solvers.base import Solver, Sweep
 from unseen.solvers.rules import MAX_DENSE_CELLS
 from unseen.state import State
 from unseen.typing import FloatArray
@@ -73,9 +72,9 @@ class BoxedADMM(Solver):
         if len(problem.terms) != 1:
             return f"it handles one term and there are {len(problem.terms)}"
         term = problem.terms[0]
-        if not (isinstance(term.core, Full) and isinstance(term.reg, Nuclear)):
+        if not (isinstance(term.core, Full) and term.reg.spectral):
             return "it needs a Full core with a Nuclear penalty"
-        if not isinstance(problem.loss, Quadratic):
+        if not problem.cell_loss.quadratic:
             return "the loss is not quadratic"
         if term.row_map.learned or term.col_map.learned:
             return "a map is to be learned; use LBFGS"
@@ -85,9 +84,7 @@ class BoxedADMM(Solver):
         refuse_too_large(problem.observations.shape, self.max_dense_cells)
         term = problem.terms[0]
         row, col = problem.designs(term, state)
-        cells = _DenseLoss.of(problem.observations, quadratic_loss(problem))
-        reg = term.reg
-        assert isinstance(reg, Nuclear)
+        cells = _DenseLoss.of(problem.cell_loss)
         core, fitted = _start(problem, state)
         multipliers = np.zeros_like(fitted)
         right: FloatArray | None = None
@@ -101,7 +98,7 @@ class BoxedADMM(Solver):
             else:
                 gap = goal - fitted
                 target = core + row.tdot(np.ascontiguousarray(col.tdot(gap.T).T)) / core.dtype.type(size)
-            threshold = reg.reg / (split * size)
+            threshold = term.reg.reg / (split * size)
             found = thresholded_svd(_Dense(target), threshold, start=right, rng=rng).shrunk(threshold)
             right = found.v
             last, core = fitted, (found.u * found.s) @ found.v.T
@@ -123,7 +120,7 @@ class BoxedADMM(Solver):
 
 def boxed_rows(
     cells: Observations,
-    loss: Quadratic,
+    loss: Loss,
     other: FloatArray,
     ridge: float,
     *,
@@ -137,7 +134,7 @@ def boxed_rows(
     Every row has ``ridge/2 ||w||^2`` in place of the nuclear norm, as in its factored form.
     """
     refuse_too_large(cells.shape, max_dense_cells)
-    dense = _DenseLoss.of(cells, loss)
+    dense = _DenseLoss.of(CellLoss(loss, cells))
     split = dense.largest_weight
     gram = other.T.astype(np.float64) @ other
     system = np.linalg.pinv(gram + (ridge / split) * np.eye(other.shape[1]), hermitian=True)
@@ -177,12 +174,16 @@ class _DenseLoss:
     linear: FloatArray
 
     @classmethod
-    def of(cls, cells: Observations, loss: Quadratic) -> _DenseLoss:
-        blank_weight, blank_target = loss.blank()
-        weight, target = loss.stored(cells.values)
-        dense_weight = np.full(cells.shape, blank_weight, dtype=cells.dtype)
+    def of(cls, loss: CellLoss) -> _DenseLoss:
+        cells, blank = loss.cells, loss.blank
+        weight, target = loss.stored()
+        dense_weight = np.full(cells.shape, blank.weight, dtype=cells.dtype)
+        if blank.row_weights is not None:
+            dense_weight *= blank.row_weights.astype(cells.dtype)[:, None]
+        if blank.col_weights is not None:
+            dense_weight *= blank.col_weights.astype(cells.dtype)
+        linear = dense_weight * cells.dtype.type(blank.target)
         dense_weight[cells.rows, cells.indices] = weight
-        linear = np.full(cells.shape, blank_weight * blank_target, dtype=cells.dtype)
         linear[cells.rows, cells.indices] = weight * target
         return cls(dense_weight, linear)
 

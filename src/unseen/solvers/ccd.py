@@ -8,10 +8,9 @@ import numpy as np
 
 from unseen import kernels
 from unseen.linalg.blocked import gram, in_blocks, inner
-from unseen.losses import Quadratic
 from unseen.problem import Pair, Problem
 from unseen.regularisers import Separable
-from unseen.solvers.base import CellTerms, Solver, Sweep, blank_constant, by_column, quadratic_loss
+from unseen.solvers.base import CellTerms, Solver, Sweep, blank_constant, by_column
 from unseen.solvers.rules import why_not_free_factors
 from unseen.state import State
 from unseen.typing import FloatArray
@@ -45,19 +44,27 @@ class CCD(Solver):
 
     def refuses(self, problem: Problem) -> str | None:
         reason = why_not_free_factors(problem)
-        if reason is None and not isinstance(problem.loss, Quadratic):
+        if reason is None and not problem.cell_loss.quadratic:
             reason = "the loss is not quadratic; use LBFGS"
+        if reason is None and not all(rule.by_entry for rule in problem.rules()):
+            reason = (
+                "coordinates are moved one by one, and the penalty is no sum over entries; use ProxGradient"
+            )
+        if reason is None and _rule(problem).degree_power:
+            reason = "degree_scaling is not for coordinate descent; use ALS"
+        if reason is None and problem.blank.separable:
+            reason = "a background with row_weights or col_weights is not for coordinate descent; use ALS"
         return reason
 
     def sweeps(self, problem: Problem, state: State, rng: np.random.Generator) -> Iterator[Sweep]:
         cells = problem.observations
-        curvature, linear = quadratic_loss(problem).normal_terms(cells.values)
-        weight, target = problem.loss.blank()
+        curvature, linear = problem.cell_loss.normal_terms()
+        weight, target = problem.blank
         if weight > 0.0 and np.ndim(curvature) == 0 and curvature == 0.0:
             yield from self._even_sweeps(problem, state, linear)
             return
         csc = cells.csc
-        rule = problem.terms[0].reg.factored()
+        rule = _rule(problem)
         rows, cols = (np.array(state[key]) for key in ("0.row", "0.col"))
         scores = problem.cell_scores(Pair(rows, cols))
         while True:
@@ -89,12 +96,12 @@ class CCD(Solver):
     def _even_sweeps(self, problem: Problem, state: State, linear: float | FloatArray) -> Iterator[Sweep]:
         """Sweeps for ``weight/2 ||P Q' - target||^2 - sum_stored d s``; Gram matrices hold all curvature."""
         cells, n_threads = problem.observations, problem.n_threads
-        weight, target = problem.loss.blank()
-        rule = problem.terms[0].reg.factored()
+        weight, target = problem.blank
+        rule = _rule(problem)
         rows, cols = (np.array(state[key]) for key in ("0.row", "0.col"))
         in_rows: CellTerms = (cells.indptr, cells.indices, 0.0, linear)
         in_columns = by_column(cells, 0.0, linear)
-        constant = quadratic_loss(problem).normal_constant(cells.values) + blank_constant(problem)
+        constant = problem.cell_loss.normal_constant() + blank_constant(problem)
         while True:
             for _ in range(self.inner):
                 _lower_side(cols, rows, in_columns, rule, (weight, target), n_threads)
@@ -102,6 +109,12 @@ class CCD(Solver):
             value = constant + 0.5 * inner(gram(rows, n_threads=n_threads), curved) - inner(rows, pull)
             state = {**state, "0.row": rows, "0.col": cols}
             yield Sweep(state, value + problem.penalty(state), {})
+
+
+def _rule(problem: Problem) -> Separable:
+    rule = problem.terms[0].reg.factored()
+    assert isinstance(rule, Separable)
+    return rule
 
 
 def _lower_side(
@@ -128,13 +141,13 @@ def _lower_side(
     def lower(part: slice) -> None:
         # Component by component in memory too: a step reads and writes one of them.
         block, wanted = (np.ascontiguousarray(array[part].T) for array in (own, pull))
-        for place, bend in enumerate(small.diagonal()):
-            if bend > 0:
-                best = block[place] + (wanted[place] - small[place] @ block) / bend
-                block[place] = rule.prox(best, 1.0 / float(bend))
+        for t, curvature in enumerate(small.diagonal()):
+            if curvature > 0:
+                best = block[t] + (wanted[t] - small[t] @ block) / curvature
+                block[t] = rule.prox(best, 1.0 / float(curvature))
             else:  # the other side has nothing there: only the penalty and the bounds speak
-                free = np.zeros_like(block[place]) if rule.ridge or rule.l1 else block[place]
-                block[place] = np.clip(free, rule.lower, rule.upper)
+                free = np.zeros_like(block[t]) if rule.ridge or rule.l1 else block[t]
+                block[t] = np.clip(free, rule.lower, rule.upper)
         own[part] = block.T
 
     for _ in in_blocks(lower, len(own), n_threads, block_rows=ROWS_AT_A_TIME):

@@ -21,9 +21,8 @@ from unseen.linalg.blocked import inner
 from unseen.linalg.lowrank_sum import LowRankPlusSparse
 from unseen.linalg.score_gradient import ScoreGradient
 from unseen.linalg.svt import spectral_bounds
-from unseen.losses import Quadratic
 from unseen.problem import BoundTerm, Problem
-from unseen.regularisers import Nuclear, Separable
+from unseen.regularisers import Separable
 from unseen.state import State
 from unseen.typing import FloatArray
 
@@ -76,15 +75,15 @@ def certify(problem: Problem, state: State, rng: np.random.Generator) -> Certifi
     rng : numpy.random.Generator
         For the spectral norm of large matrices.
     """
-    loss = problem.loss
-    if not isinstance(loss, Quadratic) or not all(_is_norm(problem, term) for term in problem.terms):
+    loss = problem.cell_loss
+    if not loss.quadratic or not all(_is_norm(term) for term in problem.terms):
         return None
-    weight = loss.stored(problem.observations.values)[0]
+    weight = loss.stored()[0]
     objective = problem.value(state)
     for term in problem.terms:
-        rule = problem.block_penalty(term)
+        rule = term.reg.on_core()
         if isinstance(rule, Separable) and rule.spare_last:
-            if loss.blank()[0] or np.ndim(weight):
+            if loss.blank or np.ndim(weight):
                 return None
             state = _with_best_constant(problem, state, term.key("core"))
     operator = problem.score_gradient(state)
@@ -97,7 +96,8 @@ def certify(problem: Problem, state: State, rng: np.random.Generator) -> Certifi
         exact = exact and sure
     bound = best_multiple(2.0 * data - alignment, data, limit)
     gap = max(objective - bound, 0.0)
-    rms = np.sqrt(2.0 * gap / (float(np.min(weight)) * max(problem.observations.nnz, 1)))
+    least = float(np.min(weight))
+    rms = np.sqrt(2.0 * gap / (least * max(problem.observations.nnz, 1))) if least > 0 else np.inf
     return Certificate(objective, bound, exact, float(rms))
 
 
@@ -108,27 +108,23 @@ def best_multiple(linear: float, quadratic: float, limit: float) -> float:
     return linear * t - quadratic * t * t if np.isfinite(t) else 0.0
 
 
-def _is_norm(problem: Problem, term: BoundTerm) -> bool:
+def _is_norm(term: BoundTerm) -> bool:
     if not isinstance(term.core, Full):
         return False
-    rule = problem.block_penalty(term)
-    return isinstance(rule, Nuclear) or (rule.l1 > 0 and rule.ridge == 0 and not rule.bounded)
+    rule = term.reg.on_core()
+    lasso = isinstance(rule, Separable) and rule.l1 > 0 and rule.ridge == 0 and not rule.bounded
+    return rule.spectral or lasso
 
 
 def _reg(term: BoundTerm) -> float:
     separable = term.reg.separable()
-    if separable is not None:
-        return separable.l1
-    assert isinstance(term.reg, Nuclear)
-    return float(term.reg.reg)
+    return float(term.reg.reg) if separable is None else separable.l1
 
 
 def _with_best_constant(problem: Problem, state: State, key: str) -> State:
     """Move the unpenalised constant to its optimum, where the residuals sum to zero."""
-    loss, values = problem.loss, problem.observations.values
-    assert isinstance(loss, Quadratic)
-    weight, _ = loss.stored(values)
-    slope = loss.grad(problem.cell_scores(problem.stacked(state)), values)
+    weight, _ = problem.cell_loss.stored()
+    slope = problem.cell_loss.grad(problem.cell_scores(problem.stacked(state)))
     moved = state[key].copy()
     moved[-1, -1] -= float(slope.mean(dtype=np.float64)) / float(np.min(weight))
     return {**state, key: moved}
@@ -145,10 +141,10 @@ def _dual_norm(
     core = state[term.key("core")]
     pulled = problem.pull(term.key("core"), operator, state).astype(np.float64)
     along = inner(pulled, core.astype(np.float64))
-    rule = problem.block_penalty(term)
-    if isinstance(rule, Nuclear):
+    rule = term.reg.on_core()
+    if rule.spectral:
         return float(np.linalg.norm(pulled, 2)), along, True
-    if rule.spare_last:  # held at zero by the best constant, up to rounding
+    if isinstance(rule, Separable) and rule.spare_last:  # held at zero by the best constant, up to rounding
         along -= float(pulled[-1, -1] * core[-1, -1])
         pulled[-1, -1] = 0.0
     return float(np.abs(pulled).max(initial=0.0)), along, True
@@ -157,10 +153,14 @@ def _dual_norm(
 def _in_full_precision(operator: ScoreGradient) -> LowRankPlusSparse:
     n, m = operator.pattern.shape
     blocks: list[tuple[FloatArray, FloatArray]] = [(np.zeros((n, 0)), np.zeros((m, 0)))]
-    if operator.weight:
-        blocks.append((operator.weight * operator.left.astype(np.float64), operator.right.astype(np.float64)))
-        if operator.target:
-            blocks.append((np.full((n, 1), -operator.weight * operator.target), np.ones((m, 1))))
+    blank = operator.blank
+    if blank:
+        rows = np.full((n, 1), blank.weight)
+        rows *= 1.0 if blank.row_weights is None else blank.row_weights[:, None]
+        cols = np.ones((m, 1)) if blank.col_weights is None else blank.col_weights[:, None]
+        blocks.append((rows * operator.left, cols * operator.right))
+        if blank.target:
+            blocks.append((-blank.target * rows, cols))
     return LowRankPlusSparse(
         operator.pattern,
         operator.cells.astype(np.float64),

@@ -8,10 +8,9 @@ import numpy as np
 
 from unseen.linalg.balance import balanced
 from unseen.linalg.blocked import inner
-from unseen.losses import Quadratic
 from unseen.problem import Problem
-from unseen.regularisers import Nuclear, Separable
-from unseen.solvers.base import Solver, Sweep, quadratic_loss
+from unseen.regularisers import Separable
+from unseen.solvers.base import Solver, Sweep
 from unseen.solvers.rules import why_full_core_too_large
 from unseen.state import State
 from unseen.typing import Array
@@ -52,16 +51,13 @@ class AlternatingCG(Solver):
 
     def why_not_quadratic(self, problem: Problem) -> str | None:
         """Why the coefficients of given designs cannot be solved for here, or None."""
-        if not isinstance(problem.loss, Quadratic):
+        if not problem.cell_loss.quadratic:
             return "the loss is not quadratic; use LBFGS"
-        for term in problem.terms:
-            rule = problem.block_penalty(term)
-            if isinstance(rule, Nuclear):
+        for rule in problem.rules():
+            if rule.spectral:
                 return "the nuclear norm of a Full core is not smooth; use ProxGradient, or a LowRank core"
-            if not rule.smooth:
-                return (
-                    "an L1 penalty or bounds need proximal steps; use ProxGradient (or CCD without features)"
-                )
+            if not rule.quadratic:
+                return "a penalty that is no ridge needs proximal steps; use ProxGradient (or CCD)"
         return why_full_core_too_large(problem)
 
     def sweeps(self, problem: Problem, state: State, rng: np.random.Generator) -> Iterator[Sweep]:
@@ -71,7 +67,7 @@ class AlternatingCG(Solver):
 
     def sweep_once(self, problem: Problem, state: State) -> tuple[State, int]:
         """The state after each factor or core was solved for once, maps as they are; steps taken."""
-        curvature, _ = quadratic_loss(problem).normal_terms(problem.observations.values)
+        curvature, _ = problem.cell_loss.normal_terms()
         # Columns before rows, as in ALS.
         keys = sorted(
             (key for key in problem.blocks(state) if "_map." not in key),
@@ -80,9 +76,7 @@ class AlternatingCG(Solver):
         state = self._balanced(problem, state)
         steps = 0
         for key in keys:
-            rule = problem.block_penalty(problem.locate(key)[0])
-            assert isinstance(rule, Separable)
-            state, taken = self._solve_block(problem, state, key, curvature, rule.ridge)
+            state, taken = self._solve_array(problem, state, key, curvature)
             steps += taken
         return state, steps
 
@@ -91,13 +85,20 @@ class AlternatingCG(Solver):
         out = dict(state)
         for term in problem.terms:
             row, col = term.key("row"), term.key("col")
-            if row in state and problem.block_penalty(term) != Separable():
-                out[row], out[col] = balanced(state[row], state[col], n_threads=problem.n_threads)
+            if row not in state:
+                continue
+            rules = [problem.rule(key) for key in (row, col)]
+            if all(isinstance(rule, Separable) and rule.ridge for rule in rules):
+                scales = [rule.scale for rule in rules if isinstance(rule, Separable)]
+                out[row], out[col] = balanced(
+                    state[row], state[col], scales=(scales[0], scales[1]), n_threads=problem.n_threads
+                )
         return out
 
-    def _solve_block(
-        self, problem: Problem, state: State, key: str, curvature: float | Array, ridge: float
+    def _solve_array(
+        self, problem: Problem, state: State, key: str, curvature: float | Array
     ) -> tuple[State, int]:
+        rule = problem.rule(key)
         residual = -problem.grad(state, [key])[key]
         other = problem.other_side(key, state)
         step = np.zeros_like(residual)
@@ -106,11 +107,11 @@ class AlternatingCG(Solver):
         taken = 0
         while taken < self.cg_steps and size > self.cg_tol**2 * start and size > 0.0:
             product = problem.curvature_product(key, direction, state, curvature, other)
-            product = product + product.dtype.type(ridge) * direction
-            bend = inner(direction, product)
-            if bend <= 0.0:  # flat to rounding: nothing more to gain
+            product = product + rule.grad(direction)
+            along = inner(direction, product)
+            if along <= 0.0:  # flat to rounding: nothing more to gain
                 break
-            length = step.dtype.type(size / bend)
+            length = step.dtype.type(size / along)
             step = step + length * direction
             residual = residual - length * product
             last, size = size, inner(residual, residual)

@@ -8,7 +8,7 @@ import numpy as np
 
 from unseen.exceptions import UnsupportedComposition
 from unseen.problem import Problem
-from unseen.regularisers import Nuclear
+from unseen.regularisers import Separable
 from unseen.solvers.base import Monitor, Solver, Sweep
 from unseen.solvers.rules import why_full_core_too_large
 from unseen.state import State, pack, unpack
@@ -35,12 +35,11 @@ class LBFGS(Solver):
         super().__init__(max_iter, tol)
 
     def refuses(self, problem: Problem) -> str | None:
-        for term in problem.terms:
-            rule = problem.block_penalty(term)
-            if isinstance(rule, Nuclear):
+        for rule in problem.rules():
+            if rule.spectral:
                 return "the nuclear norm of a Full core is not smooth; use ProxGradient, or a LowRank core"
-            if rule.l1:
-                return "an L1 penalty is not smooth; use ProxGradient (or CCD without features)"
+            if not (rule.smooth or (isinstance(rule, Separable) and not rule.l1)):
+                return "a penalty is not smooth; use ProxGradient (or CCD for L1 without features)"
         return why_full_core_too_large(problem)
 
     def solve(self, problem: Problem, state: State, rng: np.random.Generator, monitor: Monitor) -> State:
@@ -87,9 +86,9 @@ class LBFGS(Solver):
     ) -> tuple[FloatArray, FloatArray] | None:
         lower, upper = [], []
         for key in keys:
-            rule = problem.block_penalty(problem.locate(key)[0])
-            free = isinstance(rule, Nuclear) or "_map." in key
-            lower.append(np.full(state[key].size, -np.inf if free else rule.lower))
-            upper.append(np.full(state[key].size, np.inf if free else rule.upper))
+            rule = problem.rule(key)
+            bounds = (rule.lower, rule.upper) if isinstance(rule, Separable) else (-np.inf, np.inf)
+            lower.append(np.full(state[key].size, bounds[0]))
+            upper.append(np.full(state[key].size, bounds[1]))
         low, high = np.concatenate(lower), np.concatenate(upper)
         return None if np.isinf(low).all() and np.isinf(high).all() else (low, high)

@@ -13,6 +13,7 @@ from unseen.exceptions import ParameterError
 from unseen.linalg.blocked import gram, inner
 from unseen.losses import Squared
 from unseen.problem import Problem
+from unseen.regularisers import Penalty, Separable
 from unseen.sensing import (
     ExpectedFit,
     ExplicitMap,
@@ -127,10 +128,13 @@ class AlternatingLineSearch(Solver):
 
     def refuses(self, problem: Problem) -> str | None:
         reason = why_not_free_factors(problem)
-        if reason is None and not (isinstance(problem.loss, Squared) and problem.loss.blank()[1] == 0.0):
+        blank = problem.blank
+        if reason is None and not (isinstance(problem.loss, Squared) and blank.target == 0.0):
             reason = "it needs the squared loss, with blank cells missing or pulled to zero; use ALS"
-        if reason is None and not problem.terms[0].reg.factored().smooth:
-            reason = "gradient steps need a ridge or nuclear penalty; use CCD"
+        if reason is None and (problem.observations.weights is not None or blank.separable):
+            reason = "it needs one weight of all stored and one of all blank cells; use ALS"
+        if reason is None and not all(_plain_ridge(rule) for rule in problem.rules()):
+            reason = "gradient steps need a ridge or nuclear penalty without degree_scaling; use ALS or CCD"
         return reason
 
     def prepare(self, problem: Problem, state: State, rng: np.random.Generator) -> State:
@@ -145,7 +149,7 @@ class AlternatingLineSearch(Solver):
             return SampledFit(self.sensing.draw(problem.observations))
         assert isinstance(problem.loss, Squared)
         # The core's losses carry 1/2, (L) of the paper does not.
-        weights = 0.5 * problem.loss.weight, 0.5 * problem.loss.blank()[0]
+        weights = 0.5 * problem.loss.weight, 0.5 * problem.blank.weight
         return ExpectedFit(problem.observations, weights, n_threads=problem.n_threads)
 
     def objective(self, problem: Problem, state: State) -> float:
@@ -219,7 +223,13 @@ def _settled(solver: Any, change: float, size: float, gain: float, last: float) 
 
 def _ridge(problem: Problem) -> float:
     """eta: the core's penalties carry 1/2, (L) of the paper does not."""
-    return 0.5 * problem.terms[0].reg.factored().ridge
+    rule = problem.terms[0].reg.factored()
+    assert isinstance(rule, Separable)
+    return 0.5 * rule.ridge
+
+
+def _plain_ridge(rule: Penalty) -> bool:
+    return isinstance(rule, Separable) and rule.quadratic and not rule.degree_power
 
 
 def product_size(left: FloatArray, right: FloatArray, n_threads: int = 1) -> float:

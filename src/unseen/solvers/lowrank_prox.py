@@ -10,10 +10,8 @@ import numpy as np
 from unseen.cores import Full
 from unseen.linalg.lowrank_sum import LowRankPlusSparse
 from unseen.linalg.svt import Triplets, thresholded_svd
-from unseen.losses import Quadratic
 from unseen.problem import Pair, Problem
-from unseen.regularisers import Nuclear
-from unseen.solvers.base import Solver, Sweep, quadratic_loss
+from unseen.solvers.base import Solver, Sweep
 from unseen.state import State
 from unseen.typing import FloatArray
 
@@ -53,12 +51,14 @@ class LowRankProx(Solver):
         if len(problem.terms) != 1:
             return f"it handles one term and there are {len(problem.terms)}; use BlockProx or ProxGradient"
         term = problem.terms[0]
-        if not (isinstance(term.core, Full) and isinstance(term.reg, Nuclear)):
+        if not (isinstance(term.core, Full) and term.reg.spectral):
             return "it needs a Full core with a Nuclear penalty"
         if not term.free:
             return "it needs Identity maps on both sides; use ProxGradient with features"
-        if not isinstance(problem.loss, Quadratic):
+        if not problem.cell_loss.quadratic:
             return "the loss is not quadratic"
+        if problem.blank.separable:
+            return "a background with row_weights or col_weights leaves no sparse step; use ALS"
         return None
 
     def sweeps(self, problem: Problem, state: State, rng: np.random.Generator) -> Iterator[Sweep]:
@@ -95,11 +95,10 @@ class LowRankProx(Solver):
         svd_tol: float,
         rng: np.random.Generator,
     ) -> Triplets:
-        loss = quadratic_loss(problem)
-        values = problem.observations.values
-        stored_weight, _ = loss.stored(values)
-        curvature, linear = loss.normal_terms(values)
-        weight, target = loss.blank()
+        loss = problem.cell_loss
+        stored_weight, _ = loss.stored()
+        curvature, linear = loss.normal_terms()
+        weight, target = loss.blank
         step = 1.0 / max(float(np.max(stored_weight)), weight)
         here = scores + (scores - last_scores) * scores.dtype.type(ahead)
         cells = (step * (linear - curvature * here)).astype(scores.dtype, copy=False)
@@ -121,9 +120,7 @@ class LowRankProx(Solver):
             stacked_columns(right, problem.observations.shape[1], dtype),
             problem.n_threads,
         )
-        reg = problem.terms[0].reg
-        assert isinstance(reg, Nuclear)
-        threshold = step * reg.reg
+        threshold = step * problem.terms[0].reg.reg
         found = thresholded_svd(
             operator, threshold, start=_guess(point), rng=rng, tol=svd_tol, max_rank=self.max_rank
         )
@@ -132,9 +129,8 @@ class LowRankProx(Solver):
     def _value(self, problem: Problem, state: State, point: Triplets) -> tuple[float, FloatArray, State]:
         pair = balanced(point)
         scores = problem.cell_scores(pair)
-        reg = problem.terms[0].reg
-        assert isinstance(reg, Nuclear)
-        value = problem.data_value_at(pair, scores) + reg.reg * float(point.s.sum(dtype=np.float64))
+        penalty = problem.terms[0].reg.reg * float(point.s.sum(dtype=np.float64))
+        value = problem.data_value_at(pair, scores) + penalty
         return value, scores, {**state, "0.row": pair.left, "0.col": pair.right}
 
 

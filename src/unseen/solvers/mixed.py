@@ -128,7 +128,7 @@ class MixedSolver(Solver):
         rule = bound.reg.separable()
         if bound.free or not free.free or rule is None or rule.bounded:
             return "the first term needs features and an L1 penalty, the second no features"
-        if not isinstance(problem.loss, Squared) or problem.loss.background is not None:
+        if not isinstance(problem.loss, Squared) or problem.blank:
             return "the loss must be Squared and blank cells missing"
         return None
 

@@ -9,7 +9,7 @@ import numpy as np
 from unseen.linalg.lowrank_sum import LowRankPlusSparse
 from unseen.linalg.svt import spectral_bounds, thresholded_svd
 from unseen.problem import Problem
-from unseen.solvers.base import Sweep, quadratic_loss
+from unseen.solvers.base import Sweep
 from unseen.solvers.certificates import Certificate, best_multiple
 from unseen.solvers.lowrank_prox import SvdTolerance, balanced, distance, stacked_columns
 from unseen.solvers.mixed import Coupling, MixedSolver, Point, coupling_value
@@ -73,7 +73,7 @@ class MixedSoft(MixedSolver):
         svd_tol: float,
         rng: np.random.Generator,
     ) -> Point:
-        rho, share = self._weights(problem)
+        _, share = self._weights(problem)
         here, before = point.low_rank, last.low_rank
         dtype = point.cells.dtype
         target = (1.0 + ahead) * coupling.adjoint_of(here)
@@ -91,7 +91,7 @@ class MixedSoft(MixedSolver):
         n, m = problem.observations.shape
         operator = LowRankPlusSparse(
             problem.observations,
-            (-share * rho * (cells - problem.observations.values)).astype(dtype, copy=False),
+            (-share * problem.cell_loss.grad(cells)).astype(dtype, copy=False),
             stacked_columns(left, n, dtype),
             stacked_columns(right, m, dtype),
             problem.n_threads,
@@ -104,19 +104,20 @@ class MixedSoft(MixedSolver):
         return Point(core, found, problem.cell_scores(balanced(found)))
 
     def _weights(self, problem: Problem) -> tuple[float, float]:
-        weight, _ = quadratic_loss(problem).stored(problem.observations.values)
-        rho = float(np.max(weight))
+        rho = float(np.max(problem.cell_loss.stored()[0]))
         return rho, 1.0 / (1.0 + rho)
 
     def _value(self, problem: Problem, coupling: Coupling, point: Point) -> float:
         return (
             coupling_value(coupling, point.core, point.low_rank)
-            + problem.loss.value(point.cells, problem.observations.values)
+            + problem.cell_loss.value(point.cells)
             + self.rule(problem).value(point.core)
             + self.reg_e * float(point.low_rank.s.sum(dtype=np.float64))
         )
 
     def certificate(self, problem: Problem, state: State, rng: np.random.Generator) -> Certificate | None:
+        if problem.observations.weights is not None:
+            return None  # the bound is for one weight of all cells
         coupling = self.coupling(problem, state)
         point = self.polished(problem, coupling, self.point(problem, state))
         rho, _ = self._weights(problem)

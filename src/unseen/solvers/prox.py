@@ -8,9 +8,7 @@ import numpy as np
 
 from unseen.cores import Full
 from unseen.linalg.blocked import inner
-from unseen.losses import Quadratic
 from unseen.problem import Problem
-from unseen.regularisers import Nuclear
 from unseen.solvers.base import Solver, Sweep
 from unseen.solvers.rules import why_full_core_too_large
 from unseen.state import State
@@ -42,8 +40,8 @@ class ProxGradient(Solver):
         for term in problem.terms:
             if term.row_map.learned or term.col_map.learned:
                 return "a map is to be learned; use LBFGS"
-            free_nuclear = isinstance(term.core, Full) and isinstance(term.reg, Nuclear) and term.free
-            if free_nuclear and isinstance(problem.loss, Quadratic):
+            free_nuclear = isinstance(term.core, Full) and term.reg.spectral and term.free
+            if free_nuclear and problem.cell_loss.quadratic and not problem.blank.separable:
                 return "LowRankProx does the same without a dense core"
         return why_full_core_too_large(problem)
 
@@ -75,7 +73,7 @@ class ProxGradient(Solver):
 
     def step(self, problem: Problem, state: State, key: str, step: float) -> tuple[State, float]:
         """A step of sufficient decrease; the next one starts from twice its length."""
-        rule = problem.block_penalty(problem.locate(key)[0])
+        rule = problem.rule(key)
         here = state[key]
         slope = problem.data_grad(state, [key])[key]
         smooth = problem.data_value(state)
