@@ -79,12 +79,21 @@ def test_a_real_experiment_with_quick(run, tmp_path):
     assert page.count("<img") == 1
 
 
+# Finders of an editable installation would come before the path.
+LIST = """
+import sys
+sys.meta_path[:] = [finder for finder in sys.meta_path if "importlib" in finder.__module__]
+from unseen.cli.main import main
+sys.exit(main(["reproduce", "--list"]))
+"""
+
+
 def from_elsewhere(folder, sources):
     """``unseen reproduce --list`` in a process of its own, in a folder, with the library from another."""
     return subprocess.run(
-        [sys.executable, "-m", "unseen.cli", "reproduce", "--list"],
+        [sys.executable, "-c", LIST],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(sources)},
+        env={**os.environ, "PYTHONPATH": str(sources), "UNSEEN_KERNELS": "reference"},
         capture_output=True,
         text=True,
         check=False,
@@ -97,7 +106,7 @@ def test_experiments_are_found_in_a_checkout_only(tmp_path):
     away.mkdir()
     assert "pu-links" in from_elsewhere(away, package.parent).stdout  # beside the sources
     installed = tmp_path / "site-packages"
-    shutil.copytree(package, installed / "unseen", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(package, installed / "unseen")
     (away / "papers").mkdir()
     (away / "papers" / "__init__.py").write_text("raise SystemExit('a stranger')")  # no project of ours
     ended = from_elsewhere(away, installed)
