@@ -14,8 +14,8 @@ from scipy import sparse
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import Ridge
 
-from papers.display import Table, with_sd
-from papers.experiment import Claim, Experiment, Row, Unit
+from papers.display import Table, canvas, with_sd
+from papers.experiment import Claim, Experiment, Row, Unit, take_out
 from unseen import AugmentedMF, BiasModel, Observations
 from unseen.datasets import MatrixData, load_yelp2013
 from unseen.typing import Array
@@ -30,10 +30,6 @@ FEATURE_REGS = (30.0, 100.0)
 WEIGHTS = (0.03, 0.1, 1.0)
 TREES = {"learning_rate": 0.05, "max_iter": 200, "max_leaf_nodes": 15, "l2_regularization": 10.0}
 """Fixed beforehand, not tuned."""
-
-
-def folds_of(n_cells: int) -> list[Array]:
-    return np.array_split(np.random.default_rng(0).permutation(n_cells), FOLDS)
 
 
 def business_features(data: MatrixData) -> sparse.csr_array:
@@ -71,9 +67,9 @@ def augmented(weight: float, bias_reg: tuple[float, float]) -> AugmentedMF:
 
 def choose(train: Observations, sides: sparse.csr_array, seed: int) -> dict[str, Any]:
     """Settings by a tenth of the training cells."""
-    held = np.zeros(train.nnz, dtype=bool)
-    held[np.random.default_rng(1000 + seed).permutation(train.nnz)[: train.nnz // 10]] = True
-    inner, rows, cols, values = train.select(~held), train.rows[held], train.indices[held], train.values[held]
+    order = np.random.default_rng(1000 + seed).permutation(train.nnz)
+    inner, held = take_out(train, order[: train.nnz // 10])
+    rows, cols, values = held.rows, held.indices, held.values
     by_bias = {reg: rmse(BiasModel(reg).fit(inner).predict_entries(rows, cols), values) for reg in BIAS_REGS}
     by_side = {
         (reg, bias): rmse(feature_bias(inner, sides, reg, BiasModel(bias)).predict(rows, cols), values)
@@ -144,13 +140,10 @@ def stacked(
     parts = np.array_split(np.random.default_rng(2000 + seed).permutation(train.nnz), INNER)
     inputs: Array | None = None
     for part in parts:
-        held = np.zeros(train.nnz, dtype=bool)
-        held[part] = True
-        columns = base_columns(
-            train.select(~held), sides, places, chosen, train.rows[held], train.indices[held]
-        )
+        rest, held = take_out(train, part)
+        columns = base_columns(rest, sides, places, chosen, held.rows, held.indices)
         inputs = np.empty((train.nnz, columns.shape[1])) if inputs is None else inputs
-        inputs[held] = columns
+        inputs[np.sort(part)] = columns
     assert inputs is not None
     test = base_columns(train, sides, places, chosen, rows, cols)
     line = Ridge(alpha=1.0).fit(inputs[:, :3], train.values)
@@ -165,9 +158,9 @@ def stacked(
 
 def run_fold(data: MatrixData, number: int) -> dict[str, Any]:
     cells = data.observations
-    held = np.zeros(cells.nnz, dtype=bool)
-    held[folds_of(cells.nnz)[number]] = True
-    train, rows, cols, values = cells.select(~held), cells.rows[held], cells.indices[held], cells.values[held]
+    folds = np.array_split(np.random.default_rng(0).permutation(cells.nnz), FOLDS)
+    train, test = take_out(cells, folds[number])
+    rows, cols, values = test.rows, test.indices, test.values
     sides = business_features(data)
     assert data.col_features is not None
     places = sparse.csr_array(data.col_features)[:, :2].toarray()
@@ -234,10 +227,7 @@ def claims(rows: list[Row]) -> list[Claim]:
 
 
 def figures(rows: list[Row]) -> list[tuple[Any, str]]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7, 3), layout="constrained")
-    axes = figure.subplots()
+    figure, (axes,) = canvas((7, 3))
     names = [name for name in rows[0]["rmse"] if name != "BiasModel"]
     for place, name in enumerate(names):
         gains = [row["rmse"]["BiasModel"] - row["rmse"][name] for row in rows]

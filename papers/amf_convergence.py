@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from papers.amf_methods import RANK, error, limits_of, split_of
-from papers.display import Table
+from papers.display import Table, canvas
 from papers.experiment import Claim, Experiment, Row, Unit, grouped
 from unseen import AugmentedMF, MatrixFactorization
 from unseen.baselines import MMMF, NMF, PMF
@@ -91,10 +91,7 @@ def claims(rows: list[Row]) -> list[Claim]:
 
 
 def figures(rows: list[Row]) -> list[tuple[Any, str]]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8, 3.6), layout="constrained")
-    panels = figure.subplots(1, 2, sharex=True)
+    figure, panels = canvas((8, 3.6), 2, sharex=True)
     for axes, key in zip(panels, ("train", "test"), strict=True):
         for place, (name, found) in enumerate(curves(rows, key).items()):
             style = "osv^D"[place] + "-"

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from papers.amf_methods import BIAS_REGS, Builder, Setting, error, limits_of, methods, split_of
-from papers.display import Table, with_sd
-from papers.experiment import Claim, Experiment, Row, Unit, Verdict, grouped
+from papers.display import Table, canvas, with_sd
+from papers.experiment import Claim, Experiment, Row, Unit, Verdict, grouped, take_out
 from unseen import BiasModel
 
 __all__ = ["EXPERIMENT"]
@@ -26,9 +26,8 @@ def one(name: str, number: int) -> list[Row]:
     """All methods on one split."""
     train, test = split_of(name, number)
     limits = limits_of(train)
-    held = np.zeros(train.nnz, dtype=bool)
-    held[np.random.default_rng(500 + number).permutation(train.nnz)[: train.nnz // 10]] = True
-    inner, validation = train.select(~held), train.select(held)
+    order = np.random.default_rng(500 + number).permutation(train.nnz)
+    inner, validation = take_out(train, order[: train.nnz // 10])
 
     def pick(build: Builder, settings: list[Setting]) -> Setting:
         if len(settings) == 1:
@@ -128,13 +127,10 @@ def claims(rows: list[Row]) -> list[Claim]:
 
 
 def figures(rows: list[Row]) -> list[tuple[Any, str]]:
-    from matplotlib.figure import Figure
-
     means = {key: mean(values) for key, values in found_in(rows).items()}
     names = [name for name in SHOWN if (name, "mean") in means]
     methods_ = [method for (method,) in grouped(rows, "method") if method != "AMF, raw"]
-    figure = Figure(figsize=(8, 4.2), layout="constrained")
-    axes = figure.subplots()
+    figure, (axes,) = canvas((8, 4.2))
     for place, name in enumerate(names):
         heights = [means[name, method] / means[name, "mean"] for method in methods_]
         axes.plot(heights, range(len(methods_)), "osv^D"[place], label=name, alpha=0.8)

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from papers.experiment import take_out
 from unseen import AugmentedMF, BiasModel, MatrixFactorization, Observations
 from unseen.baselines import MMMF, NMF, PMF
 from unseen.datasets import (
@@ -28,7 +29,6 @@ __all__ = [
     "limits_of",
     "methods",
     "split_of",
-    "splits",
 ]
 
 LOADERS: dict[str, Callable[[], MatrixData]] = {
@@ -97,26 +97,19 @@ def methods(bias_reg: tuple[float, float]) -> dict[str, tuple[Builder, list[Sett
 
 def splits(name: str, data: MatrixData) -> Iterator[Array]:
     """Test cells of each split, as the paper has them: ten folds, or 80 % of the cells between zones."""
-    n_cells = data.observations.nnz
     if name == "yelp-3zones":
         between = np.flatnonzero(data.cells["item_zone"] != data.cells["user_zone"])
         for seed in range(10):
             order = np.random.default_rng(seed).permutation(between)
-            held = np.zeros(n_cells, dtype=bool)
-            held[order[int(0.2 * order.size) :]] = True
-            yield held
+            yield order[int(0.2 * order.size) :]
         return
-    for part in np.array_split(np.random.default_rng(0).permutation(n_cells), 10):
-        held = np.zeros(n_cells, dtype=bool)
-        held[part] = True
-        yield held
+    yield from np.array_split(np.random.default_rng(0).permutation(data.observations.nnz), 10)
 
 
 def split_of(name: str, number: int) -> tuple[Observations, Observations]:
     """Training and test cells of a split."""
     data = LOADERS[name]()
-    held = list(splits(name, data))[number]
-    return data.observations.select(~held), data.observations.select(held)
+    return take_out(data.observations, list(splits(name, data))[number])
 
 
 def limits_of(cells: Observations) -> tuple[float, float]:

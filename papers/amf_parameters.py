@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from papers.amf_methods import Mean, error, limits_of, split_of
-from papers.display import Table, log_axis, with_sd
+from papers.display import Table, canvas, log_axis, with_sd
 from papers.experiment import Claim, Experiment, Row, Unit, Verdict, grouped
 from unseen import AugmentedMF, BiasModel, Observations
 from unseen.datasets import load_ml100k
@@ -172,10 +172,7 @@ def claims(rows: list[Row]) -> list[Claim]:
 
 
 def figures(rows: list[Row]) -> list[tuple[Any, str]]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10, 3.4), layout="constrained")
-    panels = figure.subplots(1, 3)
+    figure, panels = canvas((10, 3.4), 3)
     for place, name in enumerate(_data(rows)):
         for center, line in zip(CENTERS, ("-", "--"), strict=True):
             found = curve(rows, "rank", center, data=name)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from papers.amf_methods import RANK, error, limits_of, split_of
-from papers.display import Table
+from papers.display import Table, canvas
 from papers.experiment import Claim, Experiment, Row, Unit
 from unseen import AugmentedMF, MatrixFactorization
 from unseen.baselines import MMMF, NMF, PMF
@@ -86,10 +86,7 @@ def claims(rows: list[Row]) -> list[Claim]:
 
 
 def figures(rows: list[Row]) -> list[tuple[Any, str]]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7, 3.2), layout="constrained")
-    axes = figure.subplots()
+    figure, (axes,) = canvas((7, 3.2))
     for place, row in enumerate(rows):
         axes.plot(row["rmse"], [place] * len(row["rmse"]), "o", alpha=0.6, color="tab:blue")
     axes.set_yticks(range(len(rows)), [row["method"] for row in rows])

@@ -10,7 +10,7 @@ from math import log
 from statistics import mean, pstdev, stdev
 from typing import Any
 
-__all__ = ["Table", "log_axis", "markdown", "printed", "three", "with_sd", "with_spread"]
+__all__ = ["Table", "canvas", "log_axis", "markdown", "printed", "three", "with_sd", "with_spread"]
 
 ROOM = 0.1
 """Share of an axis that a label needs."""
@@ -102,6 +102,14 @@ def printed(values: Sequence[float] | None) -> str:
     ('63.38 / 38.00', '')
     """
     return " / ".join(f"{value:.2f}" for value in values) if values else ""
+
+
+def canvas(size: tuple[float, float], n_panels: int = 1, **options: Any) -> tuple[Any, Any]:
+    """A figure of some inches, and its panels from left to right."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained")
+    return figure, figure.subplots(1, n_panels, squeeze=False, **options)[0]
 
 
 def log_axis(axes: Any, values: Sequence[float]) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from papers.display import Table, printed, with_spread
+from papers.display import Table, canvas, printed, with_spread
 from papers.exmlds_contenders import rows_of
 from papers.experiment import Claim, Experiment, Row, Unit, Verdict, grouped
 from unseen import LEML, SLEEC, BiasIMC, ExMLDS, RidgeOvA
@@ -196,13 +196,10 @@ def claims(rows: list[Row]) -> list[Claim]:
 
 
 def figures(rows: list[Row]) -> list[tuple[Any, str]]:
-    from matplotlib.figure import Figure
-
     found = precisions(rows)
     names = list(dict.fromkeys(name for name, _ in found))
     methods = list(dict.fromkeys(row["method"] for row in rows))
-    figure = Figure(figsize=(3.0 * len(names) + 2.6, 0.32 * len(methods) + 1.2), layout="constrained")
-    panels = figure.subplots(1, len(names), squeeze=False, sharey=True)[0]
+    figure, panels = canvas((3.0 * len(names) + 2.6, 0.32 * len(methods) + 1.2), len(names), sharey=True)
     for axes, name in zip(panels, names, strict=True):
         paper = [(PAPER[name, method][0], y) for y, method in enumerate(methods) if (name, method) in PAPER]
         axes.plot([x for x, _ in paper], [y for _, y in paper], "k|", markersize=12, label="paper")

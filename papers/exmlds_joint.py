@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.preprocessing import normalize
 
-from papers.display import Table
+from papers.display import Table, canvas
 from papers.experiment import Claim, Experiment, Row, Unit, Verdict
 from unseen import kernels
 from unseen.datasets import load_bibtex, load_delicious
@@ -247,12 +247,9 @@ def claims(rows: list[Row]) -> list[Claim]:
 
 
 def figures(rows: list[Row]) -> list[tuple[Any, str]]:
-    from matplotlib.figure import Figure
-
     names = list(dict.fromkeys(row["data"] for row in rows))
     titles = list(dict.fromkeys(row["trial"] for row in rows))
-    figure = Figure(figsize=(2.6 * len(names) + 4.4, 0.3 * len(titles) + 1.2), layout="constrained")
-    panels = figure.subplots(1, len(names), squeeze=False, sharey=True)[0]
+    figure, panels = canvas((2.6 * len(names) + 4.4, 0.3 * len(titles) + 1.2), len(names), sharey=True)
     for axes, name in zip(panels, names, strict=True):
         own = of(rows, "trials", name)
         places = [titles.index(row["trial"]) for row in own]

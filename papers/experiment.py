@@ -8,9 +8,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from papers.display import Table
+import numpy as np
 
-__all__ = ["Claim", "Experiment", "Figure", "Row", "Unit", "Verdict", "grouped"]
+from papers.display import Table
+from unseen import Observations
+from unseen.typing import Array
+
+__all__ = ["Claim", "Experiment", "Figure", "Row", "Unit", "Verdict", "grouped", "take_out"]
 
 Row = dict[str, Any]
 """One measurement: plain values by name."""
@@ -114,3 +118,17 @@ def grouped(rows: Iterable[Row], *keys: str) -> dict[tuple[Any, ...], list[Row]]
     for row in rows:
         out[tuple(row.get(key) for key in keys)].append(row)
     return dict(out)
+
+
+def take_out(cells: Observations, places: Array) -> tuple[Observations, Observations]:
+    """The cells without those at some places, and those.
+
+    Examples
+    --------
+    >>> rest, taken = take_out(Observations.from_triples([0, 0, 1], [0, 1, 1], [1.0, 2.0, 3.0]), [2, 0])
+    >>> rest.values.tolist(), taken.values.tolist()
+    ([2.0], [1.0, 3.0])
+    """
+    taken = np.zeros(cells.nnz, dtype=bool)
+    taken[places] = True
+    return cells.select(~taken), cells.select(taken)

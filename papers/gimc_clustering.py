@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from papers.display import Table, log_axis, three
+from papers.display import Table, canvas, log_axis, three
 from papers.experiment import Claim, Experiment, Row, Unit, grouped
 from unseen import MCCC, GIMCClustering
 from unseen.datasets import load_covtype, load_mushroom, load_segment
@@ -184,11 +184,8 @@ def claims(rows: list[Row]) -> list[Claim]:
 
 
 def figures(rows: list[Row]) -> list[tuple[Any, str]]:
-    from matplotlib.figure import Figure
-
     names = list(dict.fromkeys(data for data, _ in places(rows)))
-    figure = Figure(figsize=(3.2 * len(names) + 1.2, 3.0), layout="constrained")
-    panels = figure.subplots(1, len(names), squeeze=False)[0]
+    figure, panels = canvas((3.2 * len(names) + 1.2, 3.0), len(names))
     for axes, name in zip(panels, names, strict=True):
         counts = [count for data, count in places(rows) if data == name]
         by_count = [errors(rows, name, count) for count in counts]

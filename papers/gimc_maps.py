@@ -22,7 +22,7 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
 
-from papers.display import log_axis
+from papers.display import canvas, log_axis
 from papers.experiment import Row, Unit
 from unseen import LEML, GIMCClassifier, RidgeOvA
 from unseen.metrics import precision_at_k
@@ -268,11 +268,8 @@ def draw_against_m(rows: list[Row], place: int, label: str) -> Any:
     matplotlib.figure.Figure
         The drawing.
     """
-    from matplotlib.figure import Figure
-
     names = list(dict.fromkeys(row["data"] for row in rows))
-    figure = Figure(figsize=(3.2 * len(names) + 1.6, 3.2), layout="constrained")
-    panels = figure.subplots(1, len(names), squeeze=False)[0]
+    figure, panels = canvas((3.2 * len(names) + 1.6, 3.2), len(names))
     for axes, name in zip(panels, names, strict=True):
         here = matching(rows, data=name)
         sizes = sorted({row["m"] for row in here if row["m"] is not None})

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from papers.display import Table, three
-from papers.experiment import Claim, Experiment, Row, Unit, grouped
+from papers.display import Table, canvas, three
+from papers.experiment import Claim, Experiment, Row, Unit, grouped, take_out
 from unseen import GIMC, IMC, Fourier, MatrixFactorization
 from unseen.datasets import Synthetic, make_fourier, make_gimc_toy
 
@@ -51,9 +51,8 @@ def measure(model: Any, data: Synthetic, regs: tuple[float, ...]) -> Row:
     seen = data.observations
     sides = {"row_features": data.row_features, "col_features": data.col_features}
     sides = {} if isinstance(model, MatrixFactorization) else sides
-    held = np.zeros(seen.nnz, dtype=bool)
-    held[np.random.default_rng(0).permutation(seen.nnz)[: seen.nnz // 10]] = True
-    training, validation = seen.select(~held), seen.select(held)
+    order = np.random.default_rng(0).permutation(seen.nnz)
+    training, validation = take_out(seen, order[: seen.nnz // 10])
     tried = []
     for reg in regs:
         fitted = model.set_params(reg=reg).fit(training, **sides)
@@ -150,11 +149,8 @@ def claims(rows: list[Row]) -> list[Claim]:
 
 
 def figures(rows: list[Row]) -> list[tuple[Any, str]]:
-    from matplotlib.figure import Figure
-
     toys = [toy for toy in reversed(SHARES) if by_method(rows, toy)]
-    figure = Figure(figsize=(3.8 * len(toys), 4.0), layout="constrained")
-    panels = figure.subplots(1, len(toys), squeeze=False)[0]
+    figure, panels = canvas((3.8 * len(toys), 4.0), len(toys))
     titles = {"figure 1": "problem of figure 1", "waves": "hidden waves"}
     for axes, toy in zip(panels, toys, strict=True):
         own = [row for row in rows if row["toy"] == toy]

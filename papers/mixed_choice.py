@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from papers.experiment import take_out
 from unseen import IMC, BiasModel, DirtyIMC, Maxide, MixedLinear, Observations
 from unseen.datasets import load_ml100k
 from unseen.typing import Array
@@ -178,9 +179,7 @@ def _error(setting: Setting) -> float:
 
 def split(cells: Observations, share: float, seed: int) -> tuple[Observations, Observations]:
     """Random cells, without replacement: those that remain, those that are removed."""
-    removed = np.zeros(cells.nnz, dtype=bool)
-    removed[np.random.default_rng(seed).permutation(cells.nnz)[: round(share * cells.nnz)]] = True
-    return cells.select(~removed), cells.select(removed)
+    return take_out(cells, np.random.default_rng(seed).permutation(cells.nnz)[: round(share * cells.nnz)])
 
 
 def measure(model: Any, test: Observations) -> dict[str, float]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from papers.display import Table, with_spread
+from papers.display import Table, canvas, with_spread
 from papers.experiment import Claim, Experiment, Row, Unit, grouped
 from papers.mixed_choice import Ratings, errors, ratings
 from unseen import IMC, BiasModel, DirtyIMC, Maxide, MixedLinear, Observations, SparseBilinear
@@ -169,14 +169,11 @@ def claims(rows: list[Row]) -> list[Claim]:
 
 
 def figures(rows: list[Row]) -> list[tuple[Any, str]]:
-    from matplotlib.figure import Figure
-
     found = grouped(rows, "method", "side")
     names = [name for (name,) in grouped(rows, "method")]
     shown = [name.replace(", features of the cold", "\n(features of the cold").replace(" only", " only)")
              for name in names]  # fmt: skip
-    figure = Figure(figsize=(8, 3.6), layout="constrained")
-    panels = figure.subplots(1, 2, sharey=True)
+    figure, panels = canvas((8, 3.6), 2, sharey=True)
     for axes, (side, label) in zip(panels, SIDES.items(), strict=True):
         for place, name in enumerate(names):
             values = [row["rmse"] for row in found[name, side]]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from papers.display import Table, with_spread
+from papers.display import Table, canvas, with_spread
 from papers.experiment import Claim, Experiment, Row, Unit, Verdict, grouped
 from papers.mixed_generated import candidates, choose, ratio
 from unseen import Observations
@@ -107,12 +107,9 @@ def claims(rows: list[Row]) -> list[Claim]:
 
 
 def figures(rows: list[Row]) -> list[tuple[Any, str]]:
-    from matplotlib.figure import Figure
-
     found = {key: mean(row["ratio"] for row in own) for key, own in grouped(rows, "method", "rate").items()}
     rates = sorted({row["rate"] for row in rows})
-    figure = Figure(figsize=(6, 3.6), layout="constrained")
-    axes = figure.subplots()
+    figure, (axes,) = canvas((6, 3.6))
     for place, (name,) in enumerate(grouped(rows, "method")):
         style = ":" if name == MEAN else "osv^D*"[place % 6] + "-"
         axes.plot(rates, [found[name, rate] for rate in rates], style, markersize=4, label=name)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
+from papers.mixed_choice import split
 from unseen import IMC, DirtyIMC, Maxide, MixedLinear, Observations, SparseBilinear
 from unseen.typing import Array
 
@@ -93,9 +94,7 @@ def candidates(few: bool = False) -> dict[str, list[Any]]:
 
 def choose(models: list[Any], cells: Observations, share: float, seed: int, **given: Any) -> Any:
     """The setting with the least error on a share of the cells, fitted to all of them."""
-    mask = np.zeros(cells.nnz, dtype=bool)
-    mask[np.random.default_rng(seed + 99).permutation(cells.nnz)[: round(share * cells.nnz)]] = True
-    fitting, held = cells.select(~mask), cells.select(mask)
+    fitting, held = split(cells, share, seed + 99)
 
     def error(model: Any) -> float:
         fitted = clone(model).fit(fitting, **given)

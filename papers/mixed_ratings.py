@@ -9,7 +9,7 @@ from typing import Any
 
 from sklearn.base import clone
 
-from papers.display import Table, with_spread
+from papers.display import Table, canvas, with_spread
 from papers.experiment import Claim, Experiment, Row, Unit, Verdict, grouped
 from papers.mixed_choice import (
     SETTING_SEED,
@@ -275,12 +275,9 @@ def claims(rows: list[Row]) -> list[Claim]:
 
 
 def figures(rows: list[Row]) -> list[tuple[Any, str]]:
-    from matplotlib.figure import Figure
-
     found = {key: mean(values) for key, values in ratios(rows).items()}
     rates = sorted({rate for _, rate in found})
-    figure = Figure(figsize=(8, 3.4), layout="constrained")
-    left, right = figure.subplots(1, 2, sharey=True)
+    figure, (left, right) = canvas((8, 3.4), 2, sharey=True)
     for place, name in enumerate(PAPER):
         ours = [found[best_variant(rows, name, rate), rate] for rate in rates]
         left.plot(rates, ours, "os^D"[place] + "-", label=name)

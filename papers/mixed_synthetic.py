@@ -6,7 +6,7 @@ from functools import partial
 from statistics import mean
 from typing import Any
 
-from papers.display import Table
+from papers.display import Table, canvas
 from papers.experiment import Claim, Experiment, Row, Unit, grouped
 from papers.mixed_generated import SIZES, candidates, choose, generate, hide, ratio, support
 
@@ -109,12 +109,9 @@ def claims(rows: list[Row]) -> list[Claim]:
 
 
 def figures(rows: list[Row]) -> list[tuple[Any, str]]:
-    from matplotlib.figure import Figure
-
     sims, names, rates = _lists(rows)
     ratios, floors = means(rows, "ratio"), means(rows, "floor")
-    figure = Figure(figsize=(10, 3.6), layout="constrained")
-    panels = figure.subplots(1, len(sims), sharey=True, squeeze=False)[0]
+    figure, panels = canvas((10, 3.6), len(sims), sharey=True)
     for axes, sim in zip(panels, sims, strict=True):
         for place, name in enumerate(names):
             heights = [ratios[sim, name, rate] for rate in rates]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from papers.display import Table, three
+from papers.display import Table, canvas, three
 from papers.experiment import Claim, Experiment, Row, Unit, grouped
 from unseen import BiasMC, Observations
 from unseen.datasets import GraphData, load_ca_grqc, load_ca_hepph
@@ -200,11 +200,8 @@ def claims(rows: list[Row]) -> list[Claim]:
 
 
 def figures(rows: list[Row]) -> list[tuple[Any, str]]:
-    from matplotlib.figure import Figure
-
     graphs = grouped(rows, "graph")
-    figure = Figure(figsize=(4.2 * len(graphs), 3.6), layout="constrained")
-    panels = figure.subplots(1, len(graphs), squeeze=False)[0]
+    figure, panels = canvas((4.2 * len(graphs), 3.6), len(graphs))
     for axes, ((graph,), own) in zip(panels, graphs.items(), strict=True):
         for (name,), runs in grouped(own, "method").items():
             first = runs[0]["curve"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from papers.display import Table, log_axis, three
+from papers.display import Table, canvas, log_axis, three
 from papers.experiment import Claim, Experiment, Row, Unit, grouped
 from unseen import BiasMC, ShiftMC
 from unseen.datasets import make_positives
@@ -123,10 +123,7 @@ def claims(rows: list[Row]) -> list[Claim]:
 
 
 def figures(rows: list[Row]) -> list[tuple[Any, str]]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8, 3.2), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure, (left, right) = canvas((8, 3.2), 2)
     groups = grouped(rows, "kind", "n")
     sizes = [n for kind, n in groups if kind == "probabilities"]
     for key, label in (("shift", "ShiftMC"), ("direct", "without the shift"), ("constant", "constant")):

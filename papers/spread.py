@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import spearmanr
 
-from papers.display import Table, three
-from papers.experiment import Claim, Experiment, Row, Unit, grouped
+from papers.display import Table, canvas, three
+from papers.experiment import Claim, Experiment, Row, Unit, grouped, take_out
 from unseen import BiasModel, MatrixFactorization, Observations
 from unseen.datasets import load_ml100k, load_yelp_3zones
 from unseen.diagnostics import identifiability
@@ -48,9 +48,7 @@ def yelp() -> Iterator[Split]:
     between = np.flatnonzero(data.cells["item_zone"] != data.cells["user_zone"])
     for seed in SPLITS["yelp-3zones"]:
         order = np.random.default_rng(seed).permutation(len(between))
-        test = np.zeros(data.observations.nnz, dtype=bool)
-        test[between[order[len(between) // 5 :]]] = True
-        yield seed, data.observations.select(~test), data.observations.select(test)
+        yield seed, *take_out(data.observations, between[order[len(between) // 5 :]])
 
 
 DATA: dict[str, Callable[[], Iterator[Split]]] = {"MovieLens-100K": movielens, "yelp-3zones": yelp}
@@ -244,11 +242,8 @@ def claims(rows: list[Row]) -> list[Claim]:
 
 
 def figures(rows: list[Row]) -> list[tuple[Any, str]]:
-    from matplotlib.figure import Figure
-
     data = of_model(rows, MODEL)
-    figure = Figure(figsize=(4 * len(data), 3.4), layout="constrained")
-    panels = figure.subplots(1, len(data), squeeze=False)[0]
+    figure, panels = canvas((4 * len(data), 3.4), len(data))
     for axes, (name, runs) in zip(panels, data.items(), strict=True):
         tenths = range(1, N_BINS + 1)
         for key, label, style in (("rmse", "actual", "o-"), ("reported", "expected", "s--")):
