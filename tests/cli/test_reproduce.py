@@ -103,12 +103,11 @@ def from_elsewhere(folder, sources):
 def test_experiments_are_found_in_a_checkout_only(tmp_path):
     package = Path(unseen.__file__).parent
     away = tmp_path / "away"
-    away.mkdir()
+    (away / "papers").mkdir(parents=True)
+    (away / "papers" / "__init__.py").write_text("raise SystemExit('a stranger')")  # no project of ours
     assert "pu-links" in from_elsewhere(away, package.parent).stdout  # beside the sources
     installed = tmp_path / "site-packages"
     shutil.copytree(package, installed / "unseen")
-    (away / "papers").mkdir()
-    (away / "papers" / "__init__.py").write_text("raise SystemExit('a stranger')")  # no project of ours
     ended = from_elsewhere(away, installed)
     assert ended.returncode == 2
     assert ended.stderr.splitlines() == [

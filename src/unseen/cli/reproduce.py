@@ -33,17 +33,17 @@ def reproduce(
 ) -> None:
     """Run tables and figures of the papers again; writes JSON, CSV and one page."""
     catalogue = experiments("catalogue")
-    EXPERIMENTS, PAPERS = catalogue.EXPERIMENTS, catalogue.PAPERS
+    known, papers = catalogue.EXPERIMENTS, catalogue.PAPERS
     if listing:
-        lines = [(e.name, e.paper, e.shows, ", ".join(e.datasets)) for e in EXPERIMENTS.values()]
-        document = {"command": "reproduce", "experiments": [list(line) for line in lines], "papers": PAPERS}
+        lines = [(e.name, e.paper, e.shows, ", ".join(e.datasets)) for e in known.values()]
+        document = {"command": "reproduce", "experiments": [list(line) for line in lines], "papers": papers}
         out.result(document, lambda: out.table(["name", "paper", "shows", "real data"], lines))
         return
     chosen = []
     for name in names or []:
-        found = [e for e in EXPERIMENTS.values() if name in ("all", e.name, e.paper)]
+        found = [e for e in known.values() if name in ("all", e.name, e.paper)]
         if not found:
-            raise UsageError(f"{name}: there are {', '.join(EXPERIMENTS)}; {', '.join(PAPERS)}; and all")
+            raise UsageError(f"{name}: there are {', '.join(known)}; {', '.join(papers)}; and all")
         chosen += [experiment for experiment in found if experiment not in chosen]
     if not chosen:
         raise UsageError("a name is needed; --list shows them, all runs everything")
@@ -64,7 +64,7 @@ def experiments(module: str) -> Any:
     here, start = Path(__file__).resolve(), Path.cwd()
     for folder in (*here.parents, start, *start.parents):
         if _is_checkout(folder):
-            if str(folder) not in sys.path:
+            if sys.path[0] != str(folder):  # first: another package may have the same name
                 sys.path.insert(0, str(folder))
             return import_module(f"papers.{module}")
     raise UsageError(
