@@ -3,38 +3,38 @@
 from __future__ import annotations
 
 import json
-import platform
 import resource
-from importlib.metadata import version
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from unseen import kernels
+from papers.runner import surroundings, write
 
+ROOT = Path(__file__).parent.parent
 STORED = Path(__file__).parent / "stored"
 RESULTS = Path(__file__).parent / "results"
 """Not under version control: runs of smaller sizes, and the page of ``python -m benchmarks bench``."""
 SIZES = ("small", "medium", "large")
 
 
-def environment() -> dict[str, Any]:
-    """Versions and machine, as far as a reader needs them to judge a figure."""
-    return {
-        "unseen": version("unseen"),
-        "numpy": version("numpy"),
-        "scipy": version("scipy"),
-        "python": platform.python_version(),
-        "kernels": kernels.provider(),
-        "isa": kernels.isa(),
-    }
-
-
 def store(name: str, results: dict[str, Any], folder: Path = STORED) -> Path:
-    """Write results as ``stored/NAME.json``."""
-    folder.mkdir(exist_ok=True, parents=True)
+    """Write results as ``stored/NAME.json``, with what they were measured with."""
     path = folder / f"{name}.json"
-    path.write_text(json.dumps({"environment": environment(), **results}, indent=1) + "\n")
+    write(path, {"environment": surroundings("numpy", "scipy"), **results})
     return path
+
+
+def stored(name: str) -> dict[str, Any]:
+    """Results of a full run of a suite."""
+    results: dict[str, Any] = json.loads((STORED / f"{name}.json").read_text(encoding="utf-8"))
+    return results
+
+
+def if_measured(name: str, make: Callable[[dict[str, Any]], str]) -> str:
+    """A table of a suite, or a note where its results are not there."""
+    if not (STORED / f"{name}.json").exists():
+        return f"Not measured yet: `python -m benchmarks {name}`."
+    return make(stored(name))
 
 
 def keep(name: str, results: dict[str, Any], size: str) -> Path:

@@ -17,6 +17,7 @@ from typing import Any
 
 from benchmarks._store import RESULTS, STORED
 from benchmarks._summaries import SUMMARIES, Bars, Curve, Ratio, Summary
+from papers.display import canvas
 
 WIDTH, HEIGHT = 5.6, 3.6
 
@@ -86,10 +87,7 @@ def figures(summary: Summary) -> list[tuple[Any, str]]:
 
 
 def draw_curve(curve: Curve) -> Any:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
-    axes = figure.subplots()
+    figure, (axes,) = canvas((WIDTH, HEIGHT))
     values = []
     for place, (label, (x, y)) in enumerate(curve.lines.items()):
         order = sorted(range(len(x)), key=x.__getitem__)
@@ -108,10 +106,7 @@ def draw_curve(curve: Curve) -> Any:
 
 
 def draw_bars(bars: Bars) -> Any:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(WIDTH, 0.9 + 0.32 * len(bars.values)), layout="constrained")
-    axes = figure.subplots()
+    figure, (axes,) = canvas((WIDTH, 0.9 + 0.32 * len(bars.values)))
     names = list(bars.values)[::-1]
     colours = ["C0" if name.startswith(("unseen", "ExMLDS", "SLEEC")) else "0.6" for name in names]
     drawn = axes.barh(names, [bars.values[name] for name in names], color=colours)

@@ -23,8 +23,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks._peers import run_child
-from benchmarks._store import STORED, peak_memory_gib, store
-from benchmarks._tables import stored
+from benchmarks._store import STORED, peak_memory_gib, store, stored
 
 CELLS = {"n_rows": 200_000, "n_cols": 50_000, "mean_degree": 100.0, "n_parts": 16}
 SMALL_CELLS = {"n_rows": 5_000, "n_cols": 2_000, "mean_degree": 40.0, "n_parts": 4}

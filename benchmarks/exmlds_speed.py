@@ -9,19 +9,22 @@ import tempfile
 import time
 import warnings
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from benchmarks._peers import run_child
-from benchmarks._store import keep, peak_memory_gib
-from benchmarks._tables import ROOT
+from benchmarks._store import ROOT, if_measured, keep, peak_memory_gib
+from papers.catalogue import EXPERIMENTS
+from papers.display import markdown
+from papers.experiment import grouped
+from papers.runner import read
 from unseen import ExMLDS
 from unseen.data import write_extreme
 from unseen.datasets import load_bibtex, load_delicious
 from unseen.metrics import precision_at_k
-from unseen.reproduction import EXPERIMENTS, read
 
 CHILD = Path(__file__).parent / "_exmlds_child.py"
 N_THREADS = 2
@@ -154,6 +157,33 @@ LARGE = {
     "large": (200_000, 100_000, 50_000, 100),
 }
 """Rows, features, labels and clusters of the generated set."""
+
+
+def speed_table(results: dict[str, Any]) -> str:
+    """Times beside those of other libraries."""
+    rows = []
+    for (name, method), group in grouped(results["runs"], "data", "method").items():
+        fit, predict = (median(run[key] for run in group) for key in ("fit_s", "predict_s"))
+        peak = median(run["memory_mib"] for run in group)
+        times = [f"{fit:.2f}", f"{predict:.2f}", f"{peak:.0f}"]
+        rows.append([name, method, *times, f"{group[0]['precision'][0]:.2f}"])
+    return markdown(["data", "method", "fit, s", "predict, s", "peak, MiB", "P@1"], rows)
+
+
+def large_table(results: dict[str, Any]) -> str:
+    """The generated set."""
+    run = results["large"]
+    sizes = [f"{run[key]:,}" for key in ("n_rows", "n_features", "n_labels", "n_positives")]
+    times = [f"{run['fit_s']:.0f}", f"{run['predict_s']:.0f}", f"{run['peak_gib']:.1f}"]
+    head = ["rows", "features", "labels", "positives", "fit, s", "predict, s", "peak, GiB", "P@1"]
+    found = [f"{run[key][0]:.1f}" for key in ("precision", "precision_of_frequent_labels")]
+    return markdown([*head, "P@1 of the frequent"], [[*sizes, *times, *found]])
+
+
+def tables() -> dict[str, str]:
+    """What docs/papers/exmlds.md shows."""
+    makers = {"speed": speed_table, "large": large_table}
+    return {name: if_measured("exmlds_speed", make) for name, make in makers.items()}
 
 
 def main(size: str = "large") -> None:

@@ -20,7 +20,8 @@ import numpy as np
 from scipy import sparse
 
 from benchmarks._peers import run_child
-from benchmarks._store import keep
+from benchmarks._store import if_measured, keep
+from papers.display import markdown
 from unseen.datasets import load_delicious
 
 CHILD = Path(__file__).parent / "_gimc_child.py"
@@ -55,6 +56,23 @@ def _parts(name: str, matrix: Any) -> dict[str, Any]:
         f"{name}_indptr": matrix.indptr,
         f"{name}_shape": np.array(matrix.shape),
     }
+
+
+def speed_table(results: dict[str, Any]) -> str:
+    rows = []
+    for run in results["runs"]:
+        ours, theirs = run["unseen"], run["torch"]
+        times = [ours["seconds"], theirs["seconds"]]
+        growth = [f"{side['growth_mib']:.0f}" for side in (ours, theirs)]
+        ratio = f"{times[1] / times[0]:.1f}"
+        rows.append([run["data"], run["m"], *(f"{seconds:.3f}" for seconds in times), ratio, *growth])
+    head = ["data", "m", "step, s", "autograd, s", "ratio", "memory, MiB", "autograd, MiB"]
+    return markdown(head, rows)
+
+
+def tables() -> dict[str, str]:
+    """What docs/papers/gimc.md shows."""
+    return {"speed": if_measured("gimc_speed", speed_table)}
 
 
 def main(size: str = "large") -> None:

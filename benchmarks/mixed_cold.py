@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks._peers import run_child
-from benchmarks._store import STORED, store
-from unseen.reproduction.mixed_choice import errors, ratings
-from unseen.reproduction.mixed_cold import Side
+from benchmarks._store import STORED, if_measured, store
+from papers.display import markdown, with_spread
+from papers.mixed_choice import errors, ratings
+from papers.mixed_cold import Side
 
 CHILD = Path(__file__).with_name("_mixed_cold_child.py")
 PEERS = {
@@ -38,6 +39,21 @@ def one(cold: Side, model: str) -> dict[str, Any]:
                  row_features=cold.row_features, col_features=cold.col_features)  # fmt: skip
         answer = run_child("cmfrec", CHILD, request, n_threads=1)
         return {**errors(np.load(request["out"]), cold.truth(2)), "params": answer["setting"]}
+
+
+def cmfrec_table(results: dict[str, Any]) -> str:
+    entries = results["results"]
+    lines = [
+        [name, *(with_spread(e[key] for e in entries if (e["method"], e["side"]) == (name, side))
+                 for side in ("row", "col") for key in ("rmse", "mae"))]
+        for name in dict.fromkeys(entry["method"] for entry in entries)
+    ]  # fmt: skip
+    return markdown(["", "users: RMSE", "MAE", "movies: RMSE", "MAE"], lines)
+
+
+def tables() -> dict[str, str]:
+    """What docs/papers/mixed.md shows."""
+    return {"cmfrec": if_measured("mixed_cold", cmfrec_table)}
 
 
 def main() -> None:

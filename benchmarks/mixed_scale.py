@@ -20,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks._store import STORED, peak_memory_gib, store
+from benchmarks._store import STORED, if_measured, peak_memory_gib, store
+from papers.display import markdown
 from unseen import DirtyIMC, Maxide, MixedLinear, Observations, SoftImpute
 from unseen.exceptions import ConvergenceWarning
 
@@ -107,6 +108,30 @@ def compare() -> dict[str, Any]:
     dense = dense_soft_impute(cells, model.reg, steps) / steps * model.n_iter_
     return {"shape": list(SMALL[:2]), "cells": cells.nnz, "rank": model.rank_, "n_iter": model.n_iter_,
             "seconds": ours, "seconds_dense": dense}  # fmt: skip
+
+
+def scale_table(results: dict[str, Any]) -> str:
+    lines = [
+        [entry["method"], entry["n_iter"], f"{entry['seconds']:.0f}", f"{entry['peak_gib']:.2f}",
+         f"{entry['peak_gib_of_data']:.2f}", entry.get("largest_rank") or "", f"{entry['relative_gap']:.1e}"]
+        for entry in results["results"]
+    ]  # fmt: skip
+    head = ["", "steps", "seconds", "peak GiB", "of it data and libraries", "largest rank", "relative gap"]
+    return markdown(head, lines)
+
+
+def dense_table(results: dict[str, Any]) -> str:
+    dense = results["dense"]
+    n, m = dense["shape"]
+    line = [f"{n} x {m}", f"{dense['cells']:,}", dense["n_iter"], f"{dense['seconds']:.1f}",
+            f"{dense['seconds_dense']:.0f}", f"{dense['seconds_dense'] / dense['seconds']:.0f}"]  # fmt: skip
+    return markdown(["SoftImpute", "cells", "steps", "seconds", "by dense SVD", "times faster"], [line])
+
+
+def tables() -> dict[str, str]:
+    """What docs/papers/mixed.md shows."""
+    makers = {"scale": scale_table, "scale_dense": dense_table}
+    return {name: if_measured("mixed_scale", make) for name, make in makers.items()}
 
 
 def main() -> None:

@@ -1,8 +1,9 @@
 """Write tables, verdicts and figures on all pages of the documentation from stored results.
 
 Places end with ``<!-- end -->`` and begin with ``<!-- table: EXPERIMENT/TABLE -->``,
-``<!-- claims: EXPERIMENT EXPERIMENT ... -->`` or ``<!-- figure: EXPERIMENT/NUMBER -->``. The experiments are
-run again by ``unseen reproduce all --out docs/results``.
+``<!-- claims: EXPERIMENT EXPERIMENT ... -->``, ``<!-- figure: EXPERIMENT/NUMBER -->``, or
+``<!-- table: NAME -->`` for a table of a suite. The experiments are run again by
+``unseen reproduce all --out docs/results``, a suite by ``python -m benchmarks SUITE``.
 """
 
 from __future__ import annotations
@@ -13,13 +14,32 @@ from pathlib import Path
 
 import matplotlib as mpl
 
-from benchmarks._tables import ROOT
-from unseen.reproduction import EXPERIMENTS, Outcome, Table, read
+from benchmarks import (
+    _distributed_tables,
+    _performance_tables,
+    exmlds_speed,
+    gimc_speed,
+    mixed_cold,
+    mixed_scale,
+    which_method,
+)
+from benchmarks._store import ROOT
+from papers.catalogue import EXPERIMENTS
+from papers.display import markdown
+from papers.runner import Outcome, read
 
-RESULTS = ROOT / "docs" / "results"
-
-
+DOCS = ROOT / "docs"
+RESULTS = DOCS / "results"
 PLACE = re.compile(r"(<!-- (table|claims|figure): (.*?) -->\n).*?(<!-- end -->)", flags=re.DOTALL)
+SUITES = {
+    "performance.md": (_performance_tables,),
+    "guide/distributed.md": (_distributed_tables,),
+    "guide/which_method.md": (which_method,),
+    "papers/exmlds.md": (exmlds_speed,),
+    "papers/gimc.md": (gimc_speed,),
+    "papers/mixed.md": (mixed_cold, mixed_scale),
+}
+"""Where tables of suites stand on a page; each module has ``tables()``."""
 
 
 @cache
@@ -28,57 +48,53 @@ def outcome(name: str) -> Outcome:
     return read(EXPERIMENTS[name], RESULTS)
 
 
-def shown(kind: str, what: str) -> str | None:
-    """What belongs to a place; None where it is not an experiment's."""
+@cache
+def suite_tables(path: Path) -> dict[str, str]:
+    """Tables of suites that a page must show."""
+    modules = SUITES.get(path.relative_to(DOCS).as_posix(), ())
+    return {name: text for module in modules for name, text in module.tables().items()}
+
+
+def shown(kind: str, what: str, suites: dict[str, str]) -> str:
+    """What belongs to a place."""
     name, _, part = what.partition("/")
-    names = what.split() if kind == "claims" else [name]
-    if not set(names) <= set(EXPERIMENTS):
-        return None
     if kind == "table":
-        return outcome(name).tables()[part].markdown()
+        return suites[what] if what in suites else outcome(name).tables()[part].markdown()
     if kind == "claims":
-        lines = [[c.text, f"**{c.verdict}**", c.why] for name in names for c in outcome(name).claims()]
-        return Table.of(["claim", "verdict", "found"], lines).markdown()
+        lines = [[c.text, f"**{c.verdict}**", c.why] for name in what.split() for c in outcome(name).claims()]
+        return markdown(["claim", "verdict", "found"], lines)
     return f"![{outcome(name).figures()[int(part)][1]}](../results/{name}-{part}.svg)"
 
 
-def filled(page: str) -> str:
-    """A page with the places that experiments are marked for filled."""
+def filled(path: Path, page: str) -> str:
+    """The text of a page with all places filled."""
+    suites = suite_tables(path)
+    marks = [what for _, kind, what, _ in PLACE.findall(page) if kind == "table"]
+    for name in suites:
+        assert marks.count(name) == 1, f"{path.name} must have one place for the table {name!r}"
+    return PLACE.sub(lambda found: f"{found[1]}{shown(found[2], found[3], suites)}\n{found[4]}", page)
 
-    def place(found: re.Match[str]) -> str:
-        text = shown(found[2], found[3])
-        return found[0] if text is None else f"{found[1]}{text}\n{found[4]}"
 
-    return PLACE.sub(place, page)
-
-
-def pages() -> list[Path]:
-    """Pages with results of experiments."""
-    found = sorted((ROOT / "docs").glob("*/*.md"))
-    return [
-        path
-        for path in found
-        if any(
-            shown(kind, what) is not None
-            for _, kind, what, _ in PLACE.findall(path.read_text(encoding="utf-8"))
-        )
-    ]
+def pages() -> dict[Path, str]:
+    """Pages with results, and their texts."""
+    found = {
+        path: path.read_text(encoding="utf-8") for path in sorted([*DOCS.glob("*.md"), *DOCS.glob("*/*.md")])
+    }
+    return {path: page for path, page in found.items() if PLACE.search(page)}
 
 
 def draw(page: str) -> None:
     """Write the figures that a page shows."""
-    for kind, what in re.findall("<!-- (figure): (.*?) -->", page):
-        if shown(kind, what) is not None:
-            name, _, part = what.partition("/")
-            figure, _ = outcome(name).figures()[int(part)]
-            with mpl.rc_context({"svg.hashsalt": "unseen"}):
-                figure.savefig(RESULTS / f"{name}-{part}.svg", metadata={"Date": None})
+    for what in re.findall("<!-- figure: (.*?) -->", page):
+        name, _, part = what.partition("/")
+        figure, _ = outcome(name).figures()[int(part)]
+        with mpl.rc_context({"svg.hashsalt": "unseen"}):
+            figure.savefig(RESULTS / f"{name}-{part}.svg", metadata={"Date": None})
 
 
 def main() -> None:
-    for path in pages():
-        page = filled(path.read_text(encoding="utf-8"))
-        path.write_text(page, encoding="utf-8")
+    for path, page in pages().items():
+        path.write_text(filled(path, page), encoding="utf-8")
         draw(page)
         print(f"wrote what {path.relative_to(ROOT)} shows")
 

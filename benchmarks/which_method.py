@@ -11,9 +11,10 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks._store import STORED, store
-from benchmarks._tables import stored
+from benchmarks._store import STORED, store, stored
+from papers.display import markdown
 from unseen.comparison import compare
+from unseen.comparison.result import Comparison, Entry
 from unseen.datasets import (
     load_bibtex,
     load_ca_grqc,
@@ -57,6 +58,38 @@ CASES: dict[str, Callable[[], Case]] = {
     "ca-GrQc": lambda: (load_ca_grqc().observations, None, {"task": "links"}),
     "Bibtex": labels,
 }
+
+
+def comparison(case: dict[str, Any]) -> Comparison:
+    """What was stored, as it was found."""
+    known = {name: value for name, value in case.items() if name not in ("entries", "recommendation")}
+    return Comparison(**known, entries=[Entry(**entry) for entry in case["entries"]])
+
+
+def shown(found: Comparison, entry: Entry) -> str:
+    """A method with its score."""
+    return f"{entry.method} {entry.mean(found.measures[0]):.4g}"
+
+
+def overview(cases: dict[str, Comparison]) -> str:
+    lines = []
+    for name, found in cases.items():
+        best, chosen = found.ranked[0], found.recommended()
+        simple = next(entry for entry in found.ranked if entry.simple)
+        assert chosen is not None
+        lines.append([name, found.measures[0], *(shown(found, entry) for entry in (simple, best, chosen))])
+    return markdown(["data", "measure", "best simple baseline", "best", "recommended"], lines)
+
+
+def one(found: Comparison) -> str:
+    head, lines = found.rows()
+    return f"{markdown(head, lines)}\n\n{found.recommendation()}"
+
+
+def tables() -> dict[str, str]:
+    """What docs/guide/which_method.md shows."""
+    cases = {name: comparison(case) for name, case in stored("which_method")["cases"].items()}
+    return {"overview": overview(cases), **{name: one(found) for name, found in cases.items()}}
 
 
 def main() -> None:

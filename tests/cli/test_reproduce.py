@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
 import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from unseen import reproduction
-from unseen.reproduction import EXPERIMENTS, Claim, Experiment, Table, Unit, Verdict, make_page
-from unseen.reproduction.experiment import grouped
+import unseen
+
+pytest.importorskip("papers.catalogue", reason="the experiments are not part of this copy")
+from papers.catalogue import EXPERIMENTS
+from papers.display import Table
+from papers.experiment import Claim, Experiment, Unit, Verdict
 
 
 @pytest.fixture
@@ -58,22 +65,6 @@ def test_a_run_goes_on_where_it_ended(run, tiny, tmp_path):
     assert tiny.ran == ["a", "bb"]
 
 
-def test_a_part_gets_the_rows_of_those_it_needs_and_an_untimed_run_stays_so(tiny, tmp_path):
-    def last(first, second):
-        return [{"key": "sum", "value": first[0]["value"] + second[0]["value"]}]
-
-    parts = [*tiny.units(False), Unit("sum", last, needs=("bb", "a"))]
-    longer = dataclasses.replace(tiny, units=lambda quick: parts)
-    assert reproduction.run(longer, tmp_path).rows[-1] == {"key": "sum", "value": 3}
-    stored = json.loads((tmp_path / "tiny.json").read_text())
-    del stored["units"]["sum"]
-    (tmp_path / "tiny.json").write_text(json.dumps({**stored, "seconds": None}))
-    outcome = reproduction.run(longer, tmp_path)  # the parts before it come from the file
-    assert outcome.rows[-1]["value"] == 3
-    assert outcome.time() == "not recorded"
-    assert "without a clock" in make_page([outcome]).html()
-
-
 def test_quick_and_full_results_are_not_mixed(run, tiny, tmp_path):
     run("reproduce", "tiny", "--out", tmp_path, "--quick")
     tiny.ran.clear()
@@ -86,6 +77,44 @@ def test_a_real_experiment_with_quick(run, tmp_path):
     assert {claim[2] for claim in document["claims"]} <= set(Verdict)
     page = (tmp_path / "index.html").read_text()
     assert page.count("<img") == 1
+
+
+# Finders of an editable installation would come before the path.
+LIST = """
+import sys
+sys.meta_path[:] = [finder for finder in sys.meta_path if "importlib" in finder.__module__]
+from unseen.cli.main import main
+sys.exit(main(["reproduce", "--list"]))
+"""
+
+
+def from_elsewhere(folder, sources):
+    """``unseen reproduce --list`` in a process of its own, in a folder, with the library from another."""
+    return subprocess.run(
+        [sys.executable, "-c", LIST],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(sources), "UNSEEN_KERNELS": "reference"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_experiments_are_found_in_a_checkout_only(tmp_path):
+    package = Path(unseen.__file__).parent
+    away = tmp_path / "away"
+    (away / "papers").mkdir(parents=True)
+    (away / "papers" / "__init__.py").write_text("raise SystemExit('a stranger')")  # no project of ours
+    assert "pu-links" in from_elsewhere(away, package.parent).stdout  # beside the sources
+    installed = tmp_path / "site-packages"
+    shutil.copytree(package, installed / "unseen")
+    ended = from_elsewhere(away, installed)
+    assert ended.returncode == 2
+    assert ended.stderr.splitlines() == [
+        "error: the experiments are not part of the installed package: clone the repository of unseen and "
+        "run this command inside it"
+    ]
+    assert "pu-links" in from_elsewhere(package.parents[1] / "docs", installed).stdout  # above the folder
 
 
 @pytest.mark.slow
@@ -113,32 +142,3 @@ def test_the_list_and_wrong_names(run, tmp_path):
     assert "name is needed" in run("reproduce", code=2).err
     (tmp_path / "taken").write_text("")
     assert "--out" in run("reproduce", "pu-alpha", "--out", tmp_path / "taken", code=2).err
-
-
-def test_every_experiment_has_what_a_page_needs():
-    for name, experiment in EXPERIMENTS.items():
-        assert experiment.name == name
-        for quick in (False, True):
-            keys = [unit.key for unit in experiment.units(quick)]
-            assert keys
-            assert len(set(keys)) == len(keys)
-        assert experiment.differences
-
-
-@pytest.mark.parametrize(
-    ("cases", "verdict"),
-    [([True, True], "holds"), ([True, False], "holds partly"), ([False], "does not hold"), ([], None)],
-)
-def test_verdicts(cases, verdict):
-    assert Claim.judged("x", cases, "y").verdict == (verdict or Verdict.UNTESTED)
-
-
-def test_groups_keep_their_order():
-    rows = [{"a": 2}, {"a": 1}, {"a": 2}]
-    assert list(grouped(rows, "a")) == [(2,), (1,)]
-
-
-def test_rows_come_in_the_order_of_the_parts(tiny, tmp_path):
-    units = {key: [{"key": key}] for key in ("bb", "gone", "a")}
-    (tmp_path / "tiny.json").write_text(json.dumps({"quick": False, "seconds": None, "units": units}))
-    assert [row["key"] for row in reproduction.read(tiny, tmp_path).rows] == ["a", "bb"]

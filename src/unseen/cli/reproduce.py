@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,18 +32,18 @@ def reproduce(
     listing: Annotated[bool, typer.Option("--list", help="Name the experiments and end.")] = False,
 ) -> None:
     """Run tables and figures of the papers again; writes JSON, CSV and one page."""
-    from unseen.reproduction import EXPERIMENTS, PAPERS
-
+    catalogue = experiments("catalogue")
+    known, papers = catalogue.EXPERIMENTS, catalogue.PAPERS
     if listing:
-        lines = [(e.name, e.paper, e.shows, ", ".join(e.datasets)) for e in EXPERIMENTS.values()]
-        document = {"command": "reproduce", "experiments": [list(line) for line in lines], "papers": PAPERS}
+        lines = [(e.name, e.paper, e.shows, ", ".join(e.datasets)) for e in known.values()]
+        document = {"command": "reproduce", "experiments": [list(line) for line in lines], "papers": papers}
         out.result(document, lambda: out.table(["name", "paper", "shows", "real data"], lines))
         return
     chosen = []
     for name in names or []:
-        found = [e for e in EXPERIMENTS.values() if name in ("all", e.name, e.paper)]
+        found = [e for e in known.values() if name in ("all", e.name, e.paper)]
         if not found:
-            raise UsageError(f"{name}: there are {', '.join(EXPERIMENTS)}; {', '.join(PAPERS)}; and all")
+            raise UsageError(f"{name}: there are {', '.join(known)}; {', '.join(papers)}; and all")
         chosen += [experiment for experiment in found if experiment not in chosen]
     if not chosen:
         raise UsageError("a name is needed; --list shows them, all runs everything")
@@ -51,6 +53,33 @@ def reproduce(
         _run_side_by_side(out, chosen, directory, quick=quick, fresh=fresh, jobs=jobs)
         fresh = False  # what they left is read below
     _run(out, chosen, directory, quick=quick, fresh=fresh)
+
+
+def experiments(module: str) -> Any:
+    """A module of ``papers``, which stands beside the sources of this library and is not installed with it.
+
+    This is the one place from which the library reaches it. Looked for above this file, then above the
+    current folder.
+    """
+    here, start = Path(__file__).resolve(), Path.cwd()
+    for folder in (*here.parents, start, *start.parents):
+        if _is_checkout(folder):
+            if sys.path[0] != str(folder):  # first: another package may have the same name
+                sys.path.insert(0, str(folder))
+            return import_module(f"papers.{module}")
+    raise UsageError(
+        "the experiments are not part of the installed package: clone the repository of unseen "
+        "and run this command inside it"
+    )
+
+
+def _is_checkout(folder: Path) -> bool:
+    project = folder / "pyproject.toml"
+    return (
+        (folder / "papers" / "__init__.py").is_file()
+        and project.is_file()
+        and 'name = "unseen"' in project.read_text(encoding="utf-8").splitlines()
+    )
 
 
 def _run_side_by_side(
@@ -81,9 +110,8 @@ def _run_side_by_side(
 
 def run_alone(name: str, directory: Path, quick: bool, fresh: bool) -> None:
     """Run one experiment in this process."""
-    from unseen.reproduction import EXPERIMENTS, run
-
-    run(EXPERIMENTS[name], directory, quick=quick, fresh=fresh)
+    experiment = experiments("catalogue").EXPERIMENTS[name]
+    experiments("runner").run(experiment, directory, quick=quick, fresh=fresh)
 
 
 def _run(out: Output, chosen: list[Any], directory: Path, *, quick: bool, fresh: bool) -> None:
@@ -91,8 +119,8 @@ def _run(out: Output, chosen: list[Any], directory: Path, *, quick: bool, fresh:
     from tqdm import tqdm
 
     from unseen.cli.sinks import replacing
-    from unseen.reproduction import make_page, run
 
+    run, make_page = experiments("runner").run, experiments("page").make_page
     mpl.use("Agg")
     outcomes = []
     for number, experiment in enumerate(chosen, 1):

@@ -1,0 +1,62 @@
+"""All outcomes on one page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from papers.catalogue import PAPERS
+from papers.experiment import Verdict
+from papers.runner import PACKAGES, Outcome, surroundings, told
+from unseen.report import Report
+
+__all__ = ["make_page"]
+
+
+def make_page(outcomes: Sequence[Outcome]) -> Report:
+    """Verdicts first, then each experiment with tables beside the paper's numbers."""
+    quick = any(outcome.quick for outcome in outcomes)
+    known = [outcome.seconds for outcome in outcomes if outcome.seconds is not None]
+    untimed = len(outcomes) - len(known)
+    lead = (
+        f"{len(outcomes)} tables and figures of the papers, run again in {told(sum(known))}"
+        + (f" ({untimed} of them without a clock, not counted). " if untimed else ". ")
+        + ("This was a quick run: smaller sizes and fewer repetitions than the papers'. " if quick else "")
+        + "Settings were chosen on validation data; test data were scored once."
+    )
+    page = Report("The papers, run again", lead)
+    judged = [(outcome.experiment, claim) for outcome in outcomes for claim in outcome.claims()]
+    counts = {kind: sum(claim.verdict == kind for _, claim in judged) for kind in Verdict}
+    page.section("Claims", "; ".join(f"{count} {kind}" for kind, count in counts.items()) + ".")
+    for paper, title in PAPERS.items():
+        lines = [
+            [claim.text, str(claim.verdict), f"{claim.why} [{experiment.name}]"]
+            for experiment, claim in judged
+            if experiment.paper == paper
+        ]
+        if lines:
+            page.table(["claim", "verdict", "found [run]"], lines, caption=title)
+    for paper, title in PAPERS.items():
+        own = [outcome for outcome in outcomes if outcome.experiment.paper == paper]
+        if own:
+            page.section(title)
+        for outcome in own:
+            add_outcome(page, outcome)
+    page.section("How it was run").table(
+        ["", ""], [[name, str(value)] for name, value in surroundings(*PACKAGES).items()]
+    )
+    return page
+
+
+def add_outcome(page: Report, outcome: Outcome) -> None:
+    """One experiment."""
+    experiment = outcome.experiment
+    page.section(f"{experiment.name}: {experiment.shows}", experiment.differences)
+    if outcome.missing:
+        page.section("", outcome.missing)
+        return
+    for name, table in outcome.tables().items():
+        page.table(table.head, table.lines, caption=f"{name}. {table.note}".strip())
+    figures = outcome.figures()
+    if figures:
+        page.figures(figures)
+    page.table(["run time", "quick"], [[outcome.time(), "yes" if outcome.quick else "no"]])
