@@ -31,7 +31,11 @@ __all__ = [
     "check_positive",
     "check_rng",
     "float_dtype",
+    "held",
 ]
+
+DENSE_SHARE = 0.25
+"""Share of non-zeros above which features are held as a dense array."""
 
 _T = TypeVar("_T")
 
@@ -361,6 +365,19 @@ def check_features(
             f"{name} has {checked.shape[0]} rows, but {n_entities} entities each need one."
         )
     return checked
+
+
+def held(features: Features) -> Features:
+    """Features in the form in which a model holds them: dense if more than a quarter of them are not zero.
+
+    Numbers decide, not the format that they came in, so that the same numbers give the same model to the
+    last bit; above that share dense products are faster too.
+    """
+    if sparse.issparse(features):
+        csr: CSR = sparse.csr_array(features)
+        if csr.nnz > DENSE_SHARE * csr.shape[0] * csr.shape[1]:
+            return np.ascontiguousarray(csr.toarray())
+    return features
 
 
 def _dense_features(features: Any, name: str, dtype: npt.DTypeLike | None) -> FloatArray:

@@ -15,14 +15,11 @@ from unseen.data.frames import encode_ids, open_frame
 from unseen.data.vocabulary import Vocabulary, as_id_array
 from unseen.exceptions import DataWarning, InvalidDataError, ParameterError, UnknownIdError
 from unseen.typing import CSR, Features, FloatArray
-from unseen.validation import check_choice, check_features
+from unseen.validation import check_choice, check_features, held
 
 __all__ = ["align"]
 
 Missing = Literal["error", "zero", "mean"]
-
-# Above this share of non-zeros a dense array is both smaller and faster than CSR.
-_DENSE_SHARE = 0.25
 
 
 def align(
@@ -97,8 +94,7 @@ def align(
     if not blocks:
         raise InvalidDataError(f"features has no column besides {id_column!r}.")
     matrix = sparse.csr_array(sparse.hstack(blocks, format="csr"))
-    is_dense = matrix.nnz > _DENSE_SHARE * matrix.shape[0] * matrix.shape[1]
-    return (matrix.toarray() if is_dense else matrix), names
+    return held(matrix), names
 
 
 def _align_mapping(

@@ -19,7 +19,7 @@ from unseen.exceptions import InvalidDataError, NotInductiveError
 from unseen.linalg.blocked import matmul
 from unseen.parallel import one_blas_thread
 from unseen.typing import Features, FloatArray, IndexArray
-from unseen.validation import check_count, check_entries, check_features, check_n_jobs, check_positive
+from unseen.validation import check_count, check_entries, check_features, check_n_jobs, check_positive, held
 
 __all__ = ["Completer"]
 
@@ -375,7 +375,7 @@ class Completer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return check_n_jobs(getattr(self, "n_jobs", None))
 
     def _check_new_features(self, features: Any, side: str) -> Features:
-        checked = check_features(features, None, f"{side}_features", dtype=self.row_factors_.dtype)
+        checked = held(check_features(features, None, f"{side}_features", dtype=self.row_factors_.dtype))
         width = getattr(self, f"n_{side}_features_in_", None)
         if width is None:
             raise NotInductiveError(self._why_not_inductive(side))

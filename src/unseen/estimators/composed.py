@@ -29,6 +29,7 @@ from unseen.validation import (
     check_pair,
     check_positive,
     check_rng,
+    held,
 )
 
 __all__ = ["ComposedCompleter", "Composition"]
@@ -98,7 +99,7 @@ class ComposedCompleter(FactoredCompleter):
             ("row", "col"), (row_features, col_features), cells.shape, strict=True
         ):
             if given is not None:
-                features[side] = check_features(given, length, f"{side}_features", dtype=cells.dtype)
+                features[side] = held(check_features(given, length, f"{side}_features", dtype=cells.dtype))
         with one_blas_thread():
             self._fit_validated(cells, features)
         self.row_ids_, self.col_ids_ = cells.row_ids, cells.col_ids

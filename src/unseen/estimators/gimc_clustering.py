@@ -167,7 +167,7 @@ class GIMCClustering(ObservedPairClusterer):
     rank : int, optional
         Rank of the pair matrix; ``n_clusters`` by default.
     standardize : bool, default=True
-        Scale features to unit variance, and centre dense ones.
+        Centre features and scale them to unit variance.
     solver : {"lbfgs", "armijo"}, default="lbfgs"
         How the maps move, as in :class:`GIMC`.
     start_sweeps : int, default=15

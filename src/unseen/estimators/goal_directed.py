@@ -44,7 +44,7 @@ class GIMC(ComposedCompleter):
     reg : float, default=0.1
         Weight of the penalty on both factors; zero is allowed.
     standardize : bool, default=True
-        Scale features to unit variance before they are mapped, and centre dense ones.
+        Centre features and scale them to unit variance before they are mapped.
     solver : {"lbfgs", "armijo"}, default="lbfgs"
         How maps move between sweeps over W and H: a few quasi-Newton steps, or one step along the
         gradient with a line search, as in the paper. The first needs fewer sweeps.

@@ -35,7 +35,7 @@ class IMC(ComposedCompleter):
         Append a constant to the features of each side, so that one-sided effects and a
         constant have a place in the model.
     standardize : bool, default=True
-        Scale features to unit variance, and centre dense ones; sparse ones are not centred.
+        Centre features and scale them to unit variance; sparse ones stay sparse.
     center : {"none", "mean", "biases"}, default="none"
         Subtract nothing, the mean, or a :class:`BiasModel` first. Biases speak only about
         rows and columns with observed cells.

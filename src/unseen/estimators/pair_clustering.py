@@ -116,7 +116,7 @@ class PUClustering(PairClusterer):
     intercept : bool, default=True
         Append a constant to the features.
     standardize : bool, default=True
-        Scale features to unit variance, and centre dense ones.
+        Centre features and scale them to unit variance.
     whiten : bool, default=False
         Turn the features into orthonormal columns. Neither choice is better throughout: try both.
     rank : int or None, default=None

@@ -90,7 +90,7 @@ class BiasIMC(_Inductive, BiasMC):
     intercept : bool, default=True
         Append a constant to the features of each side.
     standardize : bool, default=True
-        Scale features to unit variance, and centre dense ones.
+        Centre features and scale them to unit variance.
     whiten : bool, default=False
         Turn the features of each side into orthonormal columns (:class:`Whitened`), as the paper
         assumes. Neither choice is better throughout: try both.
@@ -215,7 +215,7 @@ class ShiftIMC(_Inductive):
     intercept : bool, default=True
         Append a constant to the features of each side.
     standardize : bool, default=True
-        Scale features to unit variance, and centre dense ones.
+        Centre features and scale them to unit variance.
     whiten : bool, default=False
         Turn the features of each side into orthonormal columns.
     solver : {"cg", "prox"}, default="cg"

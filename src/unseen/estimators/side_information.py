@@ -43,7 +43,7 @@ class Maxide(Explained, PathMixin):
     intercept : bool, default=True
         Append a constant to the features of each side.
     standardize : bool, default=True
-        Scale features to unit variance, and centre dense ones; with an intercept the span of the
+        Centre features and scale them to unit variance; with an intercept the span of the
         features, and so the model, does not depend on it.
     center : {"none", "mean", "biases"}, default="none"
         Subtract nothing, the mean, or a :class:`BiasModel` first.
@@ -171,7 +171,7 @@ class DirtyIMC(Explained, PathMixin):
     intercept : bool, default=True
         Append a constant to the features of each side.
     standardize : bool, default=True
-        Scale features to unit variance, and centre dense ones.
+        Centre features and scale them to unit variance.
     center : {"none", "mean", "biases"}, default="none"
         Subtract nothing, the mean, or a :class:`BiasModel` first.
     bias_reg : float, default=5.0

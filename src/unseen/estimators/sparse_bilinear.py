@@ -36,7 +36,7 @@ class SparseBilinear(Explained, PathMixin):
     penalize_intercept : bool, default=True
         Whether the constant is penalised as the other entries of G are.
     standardize : bool, default=True
-        Scale features to unit variance, and centre dense ones; ``interactions_`` are in the units
+        Centre features and scale them to unit variance; ``interactions_`` are in the units
         that were given.
     center : {"none", "mean", "biases"}, default="mean"
         Subtract nothing, the mean, or a :class:`BiasModel` first.

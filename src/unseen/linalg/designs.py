@@ -7,15 +7,16 @@ features) is a design too; its products cost nothing.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from unseen import kernels
 from unseen.linalg.blocked import gram, matmul
-from unseen.typing import CSR, Features, FloatArray
+from unseen.typing import CSR, Features, FloatArray, IndexArray
 
-__all__ = ["DenseDesign", "Design", "IdentityDesign", "SparseDesign", "as_design"]
+__all__ = ["CentredDesign", "DenseDesign", "Design", "IdentityDesign", "SparseDesign", "as_design"]
 
 
 class Design(ABC):
@@ -98,8 +99,55 @@ class SparseDesign(Design):
         return dense
 
 
-def as_design(matrix: Features, n_threads: int = 1) -> Design:
-    """Wrap a dense or CSR matrix."""
+class CentredDesign(Design):
+    """Sparse columns less a number each, ``A - 1 s'``, with A left as it is.
+
+    Centring would fill a sparse matrix in; as a correction of rank one it costs one number a column.
+    """
+
+    def __init__(self, base: SparseDesign, shift: FloatArray) -> None:
+        self.base = base
+        self.shift = shift
+        self.shape = base.shape
+
+    def dot(self, coefficients: FloatArray) -> FloatArray:
+        out = self.base.dot(coefficients)
+        out -= (self.shift @ coefficients.astype(np.float64)).astype(out.dtype)
+        return out
+
+    def tdot(self, values: FloatArray) -> FloatArray:
+        out = self.base.tdot(values)
+        sums = values.sum(axis=0, dtype=np.float64)
+        out -= (self.shift[:, None] * sums).astype(out.dtype)
+        return out
+
+    def toarray(self) -> FloatArray:
+        dense: FloatArray = self.base.toarray() - self.shift.astype(self.dtype)
+        return dense
+
+    # Maps that stand behind the centring take such a design in place of features.
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the numbers."""
+        return self.base.matrix.dtype
+
+    def __getitem__(self, rows: slice | IndexArray) -> CentredDesign:
+        return CentredDesign(SparseDesign(sparse.csr_array(self.base.matrix[rows])), self.shift)
+
+    def squared_norms(self) -> FloatArray:
+        """Squared length of each row."""
+        a = self.base.matrix
+        own = np.asarray(a.multiply(a).sum(axis=1), dtype=np.float64).ravel()
+        along = self.base.dot(self.shift[:, None].astype(self.dtype))[:, 0]
+        norms: FloatArray = own - 2.0 * along + float(self.shift @ self.shift)
+        return np.maximum(norms, 0.0).astype(self.dtype, copy=False)
+
+
+def as_design(matrix: Features | Design, n_threads: int = 1) -> Design:
+    """Wrap a dense or CSR matrix; a design stays what it is."""
+    if isinstance(matrix, Design):
+        return matrix
     if sparse.issparse(matrix):
         return SparseDesign(sparse.csr_array(matrix), n_threads)
     return DenseDesign(np.asarray(matrix), n_threads)

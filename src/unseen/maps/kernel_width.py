@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from unseen.linalg.blocked import in_blocks
-from unseen.linalg.designs import as_design
+from unseen.linalg.designs import CentredDesign, as_design
 from unseen.typing import Features, FloatArray, IndexArray
 from unseen.validation import check_positive
 
@@ -25,6 +25,8 @@ __all__ = [
 def squared_norms(features: Features) -> FloatArray:
     """Squared length of each row."""
     norms: FloatArray
+    if isinstance(features, CentredDesign):
+        return features.squared_norms()
     if sparse.issparse(features):
         norms = np.asarray(cast(Any, features.multiply(features).sum(axis=1))).ravel()
         return norms
@@ -70,7 +72,7 @@ def gaussian_from_products(
 def dense_rows(features: Features, picked: IndexArray) -> FloatArray:
     """A few rows of dense or sparse features as a dense array."""
     rows = cast(Any, features[picked])
-    return np.asarray(rows.toarray() if sparse.issparse(features) else rows)
+    return np.asarray(rows if isinstance(rows, np.ndarray) else rows.toarray())
 
 
 def resolve_gamma(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from unseen.exceptions import DataWarning
 from unseen.linalg.blocked import BLOCK_ROWS
+from unseen.linalg.designs import CentredDesign
 from unseen.maps.kernel_width import dense_rows, gaussian_block
 from unseen.typing import Features, FloatArray, IndexArray
 
@@ -37,10 +39,13 @@ def pick_landmarks(features: Features, count: int, how: str, rng: np.random.Gene
     seed = int(rng.integers(2**31))
     # On several threads k-means adds in an order that is not fixed. Equal rows give fewer centres than
     # asked for; that does no harm here, so the warning is not passed on.
+    shift: Any = 0.0
+    if isinstance(sampled, CentredDesign):  # centres move along with their rows
+        sampled, shift = sampled.base.matrix, sampled.shift
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         centres = KMeans(count, n_init=1, max_iter=50, random_state=seed).fit(sampled).cluster_centers_
-    return np.ascontiguousarray(centres, dtype=features.dtype)
+    return np.ascontiguousarray(centres - shift, dtype=features.dtype)
 
 
 def inverse_root(landmarks: FloatArray, gamma: float) -> FloatArray:

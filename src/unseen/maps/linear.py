@@ -9,11 +9,36 @@ import numpy as np
 from scipy import sparse
 
 from unseen.exceptions import DataWarning
-from unseen.linalg.designs import Design, IdentityDesign, as_design
+from unseen.linalg.designs import (
+    CentredDesign,
+    DenseDesign,
+    Design,
+    IdentityDesign,
+    SparseDesign,
+    as_design,
+)
 from unseen.maps.base import FeatureMap, MapParams
-from unseen.typing import Array, Features, FloatArray
+from unseen.typing import CSR, Array, Features, FloatArray
 
-__all__ = ["Constant", "Given", "Identity", "IdentityWithOnes", "WithOnes", "hardly_varies", "standardized"]
+__all__ = [
+    "Constant",
+    "Given",
+    "Identity",
+    "IdentityWithOnes",
+    "WithOnes",
+    "hardly_varies",
+    "moments",
+    "standardized",
+]
+    "Constant",
+    "Given",
+    "Identity",
+    "IdentityWithOnes",
+    "WithOnes",
+    "hardly_varies",
+    "moments",
+    "standardized",
+]
 
 
 class Identity(FeatureMap):
@@ -89,9 +114,9 @@ class Given(FeatureMap):
     Parameters
     ----------
     standardize : bool, default=False
-        Scale columns to unit variance, and centre them if the features are dense.
-        Sparse features are only scaled: centring would fill them in. A constant column
-        stays as it is if it is dense and zero-variance columns are never divided by zero.
+        Centre columns and scale them to unit variance, by the means and deviations of the training
+        entities. Sparse features stay sparse: their means are subtracted in products. A constant column is
+        only left as it is; nothing is divided by zero.
     """
 
     def __init__(self, standardize: bool = False) -> None:
@@ -100,13 +125,10 @@ class Given(FeatureMap):
     def init(self, features: Features | None, n_entities: int, rng: np.random.Generator) -> MapParams:
         if not self.standardize or features is None:
             return {}
-        if sparse.issparse(features):
-            square = np.asarray(features.multiply(features).mean(axis=0), dtype=np.float64).ravel()
-            return {"scale": _inverse_scale(np.sqrt(square))}
-        return self.scales(features.mean(axis=0, dtype=np.float64), features.std(axis=0, dtype=np.float64))
+        return self.scales(*moments(features))
 
     def scales(self, mean: Array, deviation: Array) -> MapParams:
-        """Parameters for dense features with these means and standard deviations."""
+        """Parameters for features with these means and standard deviations."""
         if not self.standardize:
             return {}
         # A column that varies only by rounding is a constant.
@@ -119,7 +141,7 @@ class Given(FeatureMap):
         self, features: Features | None, n_entities: int, params: MapParams, n_threads: int = 1
     ) -> Design:
         assert features is not None
-        return as_design(standardized(features, params), n_threads)
+        return standardized(features, params, n_threads)
 
     def units(self, params: MapParams, width: int) -> Array | None:
         scale = params.get("scale", np.ones(width)).astype(np.float64)
@@ -170,11 +192,7 @@ class WithOnes(Given):
         self, features: Features | None, n_entities: int, params: MapParams, n_threads: int = 1
     ) -> Design:
         assert features is not None
-        scaled = standardized(features, params)
-        ones = np.ones((n_entities, 1), dtype=scaled.dtype)
-        if sparse.issparse(scaled):
-            return as_design(sparse.csr_array(sparse.hstack([scaled, sparse.csr_array(ones)])), n_threads)
-        return as_design(np.hstack([scaled, ones]), n_threads)
+        return standardized(features, params, n_threads, ones=True)
 
     def origin(self, params: MapParams, width: int) -> Array:
         return _ones_at_the_end(width)
@@ -213,12 +231,44 @@ def _inverse_scale(deviation: Array) -> Array:
     return inverse
 
 
-def standardized(features: Features, params: MapParams) -> Features:
-    """Features centred and scaled by what :class:`Given` found."""
-    if "scale" not in params:
-        return features
-    scale = params["scale"].astype(features.dtype, copy=False)
-    if sparse.issparse(features):
-        return sparse.csr_array(features @ sparse.diags_array(scale))
-    scaled: FloatArray = (features - params["mean"].astype(features.dtype, copy=False)) * scale
-    return scaled
+def moments(features: Features) -> tuple[Array, Array]:
+    """Mean and standard deviation of each column in float64, the same for dense and sparse features."""
+    n = features.shape[0]
+    if not sparse.issparse(features):
+        return features.mean(axis=0, dtype=np.float64), features.std(axis=0, dtype=np.float64)
+    csc = sparse.csc_array(features)
+    column = np.repeat(np.arange(csc.shape[1]), np.diff(csc.indptr))
+    values = csc.data.astype(np.float64)
+    mean = np.bincount(column, values, minlength=csc.shape[1]) / n
+    away = values - mean[column]
+    squares = np.bincount(column, away * away, minlength=csc.shape[1])
+    blank = n - np.diff(csc.indptr)
+    return mean, np.sqrt((squares + blank * mean * mean) / n)
+
+
+def standardized(features: Features, params: MapParams, n_threads: int = 1, *, ones: bool = False) -> Design:
+    """Features centred and scaled by what :class:`Given` found, and a constant column if asked for.
+
+    What was found at training decides, not the format of the features at hand.
+    """
+    scale = params.get("scale")
+    mean = params.get("mean", np.zeros(0)) if scale is not None else np.zeros(0)
+    if not sparse.issparse(features):
+        dense: FloatArray = np.asarray(features)
+        if scale is not None:
+            dense = dense - mean.astype(dense.dtype, copy=False) if mean.size else dense
+            dense = dense * scale.astype(dense.dtype, copy=False)
+        if ones:
+            dense = np.hstack([dense, np.ones((dense.shape[0], 1), dtype=dense.dtype)])
+        return DenseDesign(dense, n_threads)
+    rows: CSR = sparse.csr_array(features)
+    if scale is not None:
+        rows = sparse.csr_array(rows @ sparse.diags_array(scale.astype(rows.dtype, copy=False)))
+    if ones:
+        column = sparse.csr_array(np.ones((rows.shape[0], 1), dtype=rows.dtype))
+        rows = sparse.csr_array(sparse.hstack([rows, column]))
+    base = SparseDesign(rows, n_threads)
+    if scale is None or not mean.any():
+        return base
+    shift = mean.astype(np.float64) * scale.astype(np.float64)
+    return CentredDesign(base, np.append(shift, 0.0) if ones else shift)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 
-from unseen.linalg.designs import Design
+from unseen.linalg.designs import DenseDesign, Design, SparseDesign
 from unseen.maps.base import DesignPath, FeatureMap, MapParams
 from unseen.maps.linear import Given, standardized
 from unseen.typing import Array, Features
@@ -18,8 +20,8 @@ PREFIX = "feature_"
 class Standardized(FeatureMap):
     """Another map, applied to features of unit variance.
 
-    Dense features are centred too; sparse ones are only scaled, since centring would fill them in. New
-    entities are scaled by the numbers of the training entities.
+    They are centred too; the means of sparse features are subtracted in products, so that they stay sparse.
+    New entities are scaled by the numbers of the training entities, whatever their format.
 
     Parameters
     ----------
@@ -51,7 +53,7 @@ class Standardized(FeatureMap):
         assert features is not None
         scales = Given(standardize=True).init(features, n_entities, rng)
         named = {PREFIX + name: value for name, value in scales.items()}
-        return {**named, **self._base().init(standardized(features, scales), n_entities, rng)}
+        return {**named, **self._base().init(_plain(standardized(features, scales)), n_entities, rng)}
 
     def apply(
         self, features: Features | None, n_entities: int, params: MapParams, n_threads: int = 1
@@ -78,4 +80,11 @@ class Standardized(FeatureMap):
 def _scaled(features: Features | None, params: MapParams) -> Features:
     assert features is not None
     scales = {name.removeprefix(PREFIX): value for name, value in params.items() if name.startswith(PREFIX)}
-    return standardized(features, scales)
+    return _plain(standardized(features, scales))
+
+
+def _plain(design: Design) -> Features:
+    """A design as the features of another map; centred sparse ones stand for themselves."""
+    if isinstance(design, (DenseDesign, SparseDesign)):
+        return design.matrix
+    return cast(Features, design)
