@@ -30,15 +30,6 @@ __all__ = [
     "moments",
     "standardized",
 ]
-    "Constant",
-    "Given",
-    "Identity",
-    "IdentityWithOnes",
-    "WithOnes",
-    "hardly_varies",
-    "moments",
-    "standardized",
-]
 
 
 class Identity(FeatureMap):
