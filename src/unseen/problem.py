@@ -288,7 +288,7 @@ class Problem:
             return Separable()
         rule = term.reg.on_core() if isinstance(term.core, Full) else term.reg.factored()
         if isinstance(rule, Separable) and rule.degree_power:
-            free = {"row": not term.row_map.inductive, "col": not term.col_map.inductive}
+            free = {"row": term.row_map.by_entity, "col": term.col_map.by_entity}
             if name == "core" and free["row"] == free["col"]:
                 raise UnsupportedComposition(
                     "degree_scaling needs a LowRank core, or a full one between features and Identity: there "

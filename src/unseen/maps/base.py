@@ -33,6 +33,8 @@ class FeatureMap(BaseEstimator):  # type: ignore[misc]
         Whether the map can speak about an entity that was not there at training time.
     needs_features : bool
         Whether the side must come with features.
+    by_entity : bool
+        Whether each entity has one row of coefficients of its own, and there are no others.
     learned : tuple of str
         Names of the params that a solver may move; their gradient comes from
         :meth:`pullback`. Empty for a fixed map.
@@ -40,6 +42,7 @@ class FeatureMap(BaseEstimator):  # type: ignore[misc]
 
     inductive: ClassVar[bool] = True
     needs_features: ClassVar[bool] = True
+    by_entity: ClassVar[bool] = False
 
     @property
     def learned(self) -> tuple[str, ...]:

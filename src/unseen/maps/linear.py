@@ -39,6 +39,7 @@ class Identity(FeatureMap):
     this map drop out of predictions for new rows or columns.
     """
 
+    by_entity: ClassVar[bool] = True
     inductive: ClassVar[bool] = False
     needs_features: ClassVar[bool] = False
 
