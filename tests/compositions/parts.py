@@ -104,7 +104,9 @@ class Poisson(Loss):
 def popular(weight: float = 0.4, target: float = 0.0) -> Background:
     """A background with weights of rows and columns."""
     rng = np.random.default_rng(7)
-    return Background(weight, target, row_weights=rng.uniform(0.2, 2.0, N), col_weights=rng.uniform(0, 2.0, M))
+    return Background(
+        weight, target, row_weights=rng.uniform(0.2, 2.0, N), col_weights=rng.uniform(0, 2.0, M)
+    )
 
 
 MAPS: dict[str, tuple[Any, Any]] = {
@@ -177,7 +179,9 @@ GRID: list[Case] = [
 ]
 
 
-def make_cells(loss: str, cells: str, rng: np.random.Generator, shape: tuple[int, int] = (N, M)) -> Observations:
+def make_cells(
+    loss: str, cells: str, rng: np.random.Generator, shape: tuple[int, int] = (N, M)
+) -> Observations:
     """Small data that suits a loss; weights have a zero among them."""
     stored = rng.random(shape) < 0.4
     values = np.where(stored, rng.standard_normal(shape) + 0.5, np.nan)

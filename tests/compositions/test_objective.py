@@ -7,8 +7,18 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from tests.compositions.parts import CELLS, CORES, GRID, LOSSES, MAPS, REGULARISERS, covering
-from tests.compositions.parts import make_problem, random_state, undefined
+from tests.compositions.parts import (
+    CELLS,
+    CORES,
+    GRID,
+    LOSSES,
+    MAPS,
+    REGULARISERS,
+    covering,
+    make_problem,
+    random_state,
+    undefined,
+)
 from unseen import Observations, Ridge, Squared, Term
 from unseen.exceptions import UnsupportedComposition
 from unseen.problem import Problem

@@ -9,8 +9,20 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from tests.compositions.parts import GRID, LEARNED, LOSSES, M, MAPS, POPULAR, QUADRATIC, REGULARISERS, SOLVERS
-from tests.compositions.parts import Case, covering, make_problem
+from tests.compositions.parts import (
+    GRID,
+    LEARNED,
+    LOSSES,
+    MAPS,
+    POPULAR,
+    QUADRATIC,
+    REGULARISERS,
+    SOLVERS,
+    Case,
+    M,
+    covering,
+    make_problem,
+)
 from unseen import LowRank, Observations, Ridge, Squared, Term
 from unseen.exceptions import UnsupportedComposition
 from unseen.problem import Problem

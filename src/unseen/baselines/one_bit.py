@@ -105,6 +105,9 @@ class OneBitMC(ComposedCompleter):
             raise ParameterError("OneBitMC takes no row_features or col_features")
         return Composition([Term(core=LowRank(self.rank), reg=Nuclear(self.reg))], Logistic(), LBFGS())
 
+    def _to_data(self, scores: FloatArray) -> FloatArray:
+        return scores  # log odds; the probability has a method of its own
+
     def predict_probability(self, rows: Any, cols: Any) -> FloatArray:
         """Probability that single cells are positive.
 
@@ -116,9 +119,10 @@ class OneBitMC(ComposedCompleter):
         Returns
         -------
         ndarray of shape (len(rows),)
-            What :meth:`predict_entries` gives.
+            Logistic function of the predicted log odds.
         """
-        return self.predict_entries(rows, cols)
+        probability: FloatArray = self.predict_proba(rows, cols)[:, 1]
+        return probability
 
 
 def every_cell(cells: Observations, limit: Any, name: str) -> Observations:

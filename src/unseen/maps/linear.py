@@ -245,7 +245,8 @@ def standardized(features: Features, params: MapParams, n_threads: int = 1, *, o
     """
     scale = params.get("scale")
     mean = params.get("mean", np.zeros(0)) if scale is not None else np.zeros(0)
-    if not sparse.issparse(features):
+    centred = features if isinstance(features, CentredDesign) else None
+    if centred is None and not sparse.issparse(features):
         dense: FloatArray = np.asarray(features)
         if scale is not None:
             dense = dense - mean.astype(dense.dtype, copy=False) if mean.size else dense
@@ -253,14 +254,14 @@ def standardized(features: Features, params: MapParams, n_threads: int = 1, *, o
         if ones:
             dense = np.hstack([dense, np.ones((dense.shape[0], 1), dtype=dense.dtype)])
         return DenseDesign(dense, n_threads)
-    rows: CSR = sparse.csr_array(features)
+    rows: CSR = sparse.csr_array(features if centred is None else centred.base.matrix)
+    shift = np.zeros(rows.shape[1]) if centred is None else centred.shift
     if scale is not None:
+        shift = (shift + (mean if mean.size else 0.0)) * scale
         rows = sparse.csr_array(rows @ sparse.diags_array(scale.astype(rows.dtype, copy=False)))
     if ones:
         column = sparse.csr_array(np.ones((rows.shape[0], 1), dtype=rows.dtype))
         rows = sparse.csr_array(sparse.hstack([rows, column]))
+        shift = np.append(shift, 0.0)
     base = SparseDesign(rows, n_threads)
-    if scale is None or not mean.any():
-        return base
-    shift = mean.astype(np.float64) * scale.astype(np.float64)
-    return CentredDesign(base, np.append(shift, 0.0) if ones else shift)
+    return CentredDesign(base, shift.astype(np.float64)) if shift.any() else base
