@@ -116,6 +116,8 @@ class Problem:
         """
         state: State = {}
         size = self.cell_loss.size_at_zero()
+        if not self.cell_loss.quadratic:
+            size = min(size, 1.0)  # the slope at zero is no guess of the scores where it is not a distance
         for term in self.terms:
             for side, a_map in (("row", term.row_map), ("col", term.col_map)):
                 n_entities = self.observations.shape[0 if side == "row" else 1]

@@ -4,83 +4,21 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.compositions.parts import (
-    GRID,
-    LEARNED,
-    LOSSES,
-    MAPS,
-    POPULAR,
-    QUADRATIC,
-    REGULARISERS,
-    SOLVERS,
-    Case,
-    M,
-    covering,
-    make_problem,
-)
+from tests.compositions.parts import GRID, LEARNED, LOSSES, SOLVERS, Case, M, covering, make_problem
+from tests.compositions.table import PAGE, taken, written
 from unseen import LowRank, Observations, Ridge, Squared, Term
 from unseen.exceptions import UnsupportedComposition
 from unseen.problem import Problem
 from unseen.solvers import Monitor, choose_solver
 from unseen.state import copy_state
 
-FREE, FIXED, ALL = ("identity",), tuple(name for name in MAPS if name not in LEARNED), tuple(MAPS)
-ENTRYWISE = ("ridge", "nuclear", "l1", "box", "nonnegative")
-EVEN = tuple(name for name in QUADRATIC if name not in POPULAR)
-
-
-class Takes(NamedTuple):
-    """Compositions of one term that a solver takes."""
-
-    maps: tuple[str, ...]
-    losses: tuple[str, ...]
-    lowrank: tuple[str, ...] = ()
-    """Penalties on the factors of a low-rank core."""
-    full: tuple[str, ...] = ()
-    """Penalties on a full core."""
-    cells: tuple[str, ...] = ("plain", "weighted")
-
-    def allows(self, case: Case) -> bool:
-        maps, core, loss, reg, cells = case
-        regs = self.lowrank if core == "lowrank" else self.full
-        return maps in self.maps and loss in self.losses and reg in regs and cells in self.cells
-
-
-RIDGES = ("ridge", "degrees", "nuclear")
-TABLE = {
-    "als": Takes(FREE, QUADRATIC, RIDGES),
-    "als-cg": Takes(FREE, QUADRATIC, RIDGES),
-    "augmented-als": Takes(FREE, QUADRATIC, RIDGES),
-    "ccd": Takes(FREE, EVEN, ENTRYWISE),
-    "cg": Takes(FIXED, QUADRATIC, RIDGES, ("ridge", "degrees")),
-    "lowrank-prox": Takes(FREE, EVEN, (), ("nuclear",)),
-    "block-prox": Takes((), ()),
-    "prox": Takes(FIXED, tuple(LOSSES), tuple(REGULARISERS), tuple(REGULARISERS)),
-    "lbfgs": Takes(
-        ALL,
-        tuple(LOSSES),
-        (*RIDGES, "box", "nonnegative"),
-        ("ridge", "degrees", "box", "nonnegative"),
-    ),
-    "goal": Takes(ALL, QUADRATIC, RIDGES, ("ridge", "degrees")),
-    "linesearch": Takes(FREE, ("squared",), ("ridge", "nuclear"), cells=("plain",)),
-    "boxed": Takes(FIXED, QUADRATIC, (), ("nuclear",)),
-}
 RISES = ("boxed",)
 """Their objective may rise on the way."""
-
-
-def taken(solver: str, case: Case) -> bool:
-    """What the table says, and one exception: a better solver for the same thing."""
-    maps, core, loss, reg, _ = case
-    if solver == "prox" and (maps, core, reg) == ("identity", "full", "nuclear") and loss in EVEN:
-        return False
-    return TABLE[solver].allows(case)
 
 
 def quietly(method: Any, problem: Problem, state: Any, rng: np.random.Generator, monitor: Monitor) -> Any:
@@ -198,3 +136,8 @@ def test_weighted_lambda_by_hand() -> None:
         own = cells.indices[cells.indptr[row] : cells.indptr[row + 1]]
         wanted = q[own] @ dense[row, own] / (q[own] @ q[own] + 0.7 * own.size)
         np.testing.assert_allclose(state["0.row"][row, 0], wanted, rtol=1e-9)
+
+
+def test_the_guide_shows_the_table() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert written(page) == page, "python -m tests.compositions.table writes it"
