@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import importlib.util
 import pkgutil
 import re
 import shlex
@@ -122,3 +123,12 @@ def test_every_part_of_the_guide_is_reachable() -> None:
     contents = (ROOT / "docs" / "guide" / "index.md").read_text(encoding="utf-8")
     pages = {path.stem for path in (ROOT / "docs" / "guide").glob("*.md")} - {"index"}
     assert pages == set(re.findall(r"^(\w+)$", contents, flags=re.MULTILINE)) & pages
+
+
+def test_the_picture_of_the_layers_is_that_of_the_contract() -> None:
+    spec = importlib.util.spec_from_file_location("layers", ROOT / "docs" / "layers.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.PICTURE.read_text(encoding="utf-8") == module.draw(), "python docs/layers.py draws it"
