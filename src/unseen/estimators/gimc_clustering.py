@@ -383,7 +383,7 @@ class MCCC(ObservedPairClusterer):
 def left_space(factor: FloatArray, n_axes: int) -> FloatArray:
     """Leading left singular vectors of a tall matrix; fewer than asked for where its rank is lower."""
     basis, small = np.linalg.qr(factor.astype(np.float64))
-    turn, values, _ = np.linalg.svd(small)
+    rotation, values, _ = np.linalg.svd(small)
     found = int(np.count_nonzero(values > RELATIVE_CUT * max(float(values[0]), 1e-300)))
     if found < min(n_axes, factor.shape[1]):
         warnings.warn(
@@ -394,5 +394,5 @@ def left_space(factor: FloatArray, n_axes: int) -> FloatArray:
         )
     if found == 0:
         return np.zeros((factor.shape[0], 1))
-    space: FloatArray = basis @ turn[:, : min(found, n_axes)]
+    space: FloatArray = basis @ rotation[:, : min(found, n_axes)]
     return space

@@ -137,11 +137,11 @@ def _conjugate_gradient(matrix: Array, rhs: Array, x: Array, base: Array, steps:
         if size <= np.finfo(np.float32).tiny:
             break
         image = matrix @ direction
-        bend = float(direction @ image)
-        if not bend > 0:
+        along = float(direction @ image)
+        if not along > 0:
             return None
-        x = x + (size / bend) * direction
-        residual = residual - (size / bend) * image
+        x = x + (size / along) * direction
+        residual = residual - (size / along) * image
         scaled = precondition(residual)
         previous, size = size, float(residual @ scaled)
         direction = scaled + (size / previous) * direction
@@ -179,11 +179,11 @@ def ccd_sweep(
         """Exact minimiser over column t of ``own`` given everything else."""
         x, y = own[:, t], other[:, t]
         on_cells = y[other_of_cell]
-        bend = np.bincount(own_of_cell, c * on_cells**2, minlength=len(own)).astype(np.float64)
-        pull = np.bincount(own_of_cell, (d - c * s) * on_cells, minlength=len(own)) + bend * x
+        curved = np.bincount(own_of_cell, c * on_cells**2, minlength=len(own)).astype(np.float64)
+        pull = np.bincount(own_of_cell, (d - c * s) * on_cells, minlength=len(own)) + curved * x
         pull -= background * (own @ (other.T @ y) - x * (y @ y)) - background * target * y.sum()
-        bend += background * (y @ y) + reg
-        return _minimise_scalar(x, pull, bend, l1, lower, upper)
+        curved += background * (y @ y) + reg
+        return _minimise_scalar(x, pull, curved, l1, lower, upper)
 
     for t in range(left.shape[1]):
         for _ in range(inner):
@@ -197,10 +197,10 @@ def ccd_sweep(
     scores[...] = sddmm(indptr, indices, left, right, n_threads)
 
 
-def _minimise_scalar(x: Array, pull: Array, bend: Array, l1: float, lower: float, upper: float) -> Array:
-    """Minimiser of ``bend/2 v^2 - pull v + l1 |v|`` in the bounds; without curvature ``x`` stays."""
+def _minimise_scalar(x: Array, pull: Array, curved: Array, l1: float, lower: float, upper: float) -> Array:
+    """Minimiser of ``curved/2 v^2 - pull v + l1 |v|`` in the bounds; without curvature ``x`` stays."""
     shrunk = np.sign(pull) * np.maximum(np.abs(pull) - l1, 0.0)
-    best = np.where(bend > 0, shrunk / np.where(bend > 0, bend, 1.0), x)
+    best = np.where(curved > 0, shrunk / np.where(curved > 0, curved, 1.0), x)
     clipped: Array = np.clip(best, lower, upper)
     return clipped
 

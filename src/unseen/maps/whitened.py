@@ -19,7 +19,7 @@ MAX_CELLS = 200_000_000
 
 
 class Whitened(FeatureMap):
-    """Columns of another map, turned and scaled to be orthonormal over the training entities.
+    """Columns of another map, rotated and scaled to be orthonormal over the training entities.
 
     phi(x) = base(x) V S^-1 with the thin decomposition base(X) = U S V'. The span of the
     columns stays the same; what changes is that a penalty on the coefficients no longer depends
@@ -63,13 +63,13 @@ class Whitened(FeatureMap):
         return DenseDesign(design.dot(params["whitening"].astype(dtype)), n_threads)
 
     def origin(self, params: MapParams, width: int) -> Array:
-        turn = params["whitening"]
-        return np.asarray(self._base().origin(params, turn.shape[0]) @ turn)
+        rotation = params["whitening"]
+        return np.asarray(self._base().origin(params, rotation.shape[0]) @ rotation)
 
     def units(self, params: MapParams, width: int) -> Array | None:
-        turn = params["whitening"]
-        base = self._base().units(params, turn.shape[0])
-        return None if base is None else np.asarray(base @ turn)
+        rotation = params["whitening"]
+        base = self._base().units(params, rotation.shape[0])
+        return None if base is None else np.asarray(base @ rotation)
 
     def feature_names(self, names: list[str] | None, width: int) -> list[str]:
         return [f"axis{r}" for r in range(width)]
