@@ -21,7 +21,21 @@ from unseen.parallel import one_blas_thread
 from unseen.typing import Features, FloatArray, IndexArray
 from unseen.validation import check_count, check_entries, check_features, check_n_jobs, check_positive
 
-__all__ = ["Completer"]
+__all__ = ["Completer", "cells_that_count", "refuse_weights"]
+
+
+def cells_that_count(cells: Observations) -> Observations:
+    """Cells of weight above zero: for models of observed cells alone, the others are not there."""
+    if cells.weights is None or cells.weights.all():
+        return cells
+    return cells.select(cells.weights > 0)
+
+
+def refuse_weights(cells: Observations, model: Any, why: str) -> Observations:
+    """The cells, or an error if they have weights, which this model would have to ignore."""
+    if cells.weights is not None:
+        raise InvalidDataError(f"{type(model).__name__} takes no weights of cells: {why}")
+    return cells
 
 
 class Completer(TransformerMixin, BaseEstimator):  # type: ignore[misc]

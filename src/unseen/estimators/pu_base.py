@@ -235,7 +235,20 @@ class PositiveCompleter(ComposedCompleter):
 
 
 def _positives(cells: Observations, weights: bool | None) -> Observations:
-    """Drop stored zeros; refuse what is neither a positive nor asked for."""
+    """Drop stored zeros; refuse what is neither a positive nor asked for.
+
+    A cell of weight zero says nothing, whatever its value. It stays, as a positive that counts nothing:
+    dropped, it would be one of the blank cells, which say something here.
+    """
+    if cells.weights is not None:
+        silent = cells.weights == 0
+        cells = cells.with_values(np.where(silent, cells.values.dtype.type(1), cells.values))
+        _refuse(
+            cells,
+            (cells.values == 0) & (cells.weights != 1),
+            "a stored zero is a blank cell here, and these weigh what the method gives them: its weight can "
+            "be 1, or 0 to say nothing",
+        )
     values = cells.values
     _refuse(cells, values < 0, "a positive has a value above zero", "Negative values in data: ")
     _refuse(
