@@ -1,4 +1,4 @@
-"""Weights of cells: every public completer counts them in its objective or refuses them, none ignores them."""
+"""Weights of cells: every public completer counts them in its objective or refuses them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import unseen
-from unseen import Observations, baselines, links
+from unseen import Observations, baselines, links, metrics, model_selection
 from unseen.estimators.base import Completer
 from unseen.exceptions import ConvergenceWarning, DataWarning, InvalidDataError, UnsupportedComposition
+from unseen.model_selection._evaluate import iterate_splits
 
 SHORT = {"max_iter": 5, "random_state": 0, "n_jobs": 1}
 VALUES = {
@@ -248,3 +249,113 @@ def test_what_cannot_count_is_refused(name: str, model: Any) -> None:
         model.fit(cells)
     with pytest.raises(InvalidDataError, match="takes no weights of cells"):
         model.fold_in(weighted)
+
+
+# -- metrics, splits, search -------------------------------------------------------------------------------
+
+
+def repeated(weights: Any, *arrays: Any) -> Any:
+    return [np.repeat(array, np.asarray(weights, dtype=int)) for array in arrays]
+
+
+@pytest.mark.parametrize("measure", ["rmse", "mae", "relative_error", "auc"])
+def test_a_weight_counts_as_so_many_cells(measure: str) -> None:
+    metric = getattr(metrics, measure)
+    rng = np.random.default_rng(0)
+    truth, predicted = rng.integers(0, 2, 40).astype(float), rng.integers(0, 6, 40) / 5.0
+    weights = rng.integers(0, 4, 40)
+    wanted = metric(*repeated(weights, truth, predicted))
+    assert metric(truth, predicted, sample_weight=weights) == pytest.approx(wanted, rel=1e-12)
+    assert metric(truth, predicted) != pytest.approx(wanted, rel=1e-3)
+    assert metric(truth, predicted, sample_weight=np.ones(40)) == pytest.approx(metric(truth, predicted))
+    for bad in (weights[:-1], -weights, np.zeros(40), np.where(weights == 2, np.nan, weights)):
+        with pytest.raises(InvalidDataError, match="sample_weight"):
+            metric(truth, predicted, sample_weight=bad)
+
+
+@pytest.mark.parametrize("measure", ["rmse", "mae", "relative_error"])
+def test_errors_take_the_weights_of_observations(measure: str) -> None:
+    metric, cells = getattr(metrics, measure), weighted_cells()
+    predicted = np.full(cells.nnz, 2.5)
+    own = metric(cells, predicted)
+    assert own == metric(cells.values, predicted, sample_weight=cells.weights)
+    assert own != metric(cells.values, predicted)
+    assert metric(cells, predicted, sample_weight=np.ones(cells.nnz)) == pytest.approx(
+        metric(cells.values, predicted)
+    )
+
+
+@pytest.mark.parametrize("measure", ["precision_at_k", "recall_at_k", "ndcg_at_k"])
+def test_rows_of_lists_have_weights(measure: str) -> None:
+    metric = getattr(metrics, measure)
+    rng = np.random.default_rng(0)
+    truth, scores = (rng.random((12, 9)) < 0.2).astype(float), rng.random((12, 9))
+    truth[3] = 0.0
+    weights = rng.integers(0, 4, 12)
+    order = np.repeat(np.arange(12), weights)
+    for empty in ("zero", "skip"):
+        wanted = metric(truth[order], scores[order], 3, empty_rows=empty)
+        assert metric(truth, scores, 3, empty_rows=empty, sample_weight=weights) == pytest.approx(wanted)
+    cells = Observations.from_dense(truth)
+    silent = cells.with_weights(np.where(cells.indices == 0, 0.0, 2.0))
+    truth[:, 0] = 0.0
+    assert metric(silent, scores, 3) == metric(truth, scores, 3)
+
+
+def test_splits_and_cross_validation_keep_weights() -> None:
+    cells = weighted_cells()
+    at = {(int(i), int(j)): w for i, j, w in zip(cells.rows, cells.indices, cells.weights, strict=True)}
+    splits = [
+        *model_selection.KFoldEntries(3, random_state=0).split(cells),
+        model_selection.split_entries(cells, random_state=0),
+        model_selection.split_rows(cells, random_state=0),
+        model_selection.split_cols(cells, random_state=0),
+        model_selection.split_time(cells, np.arange(cells.nnz)),
+    ]
+    for part in (part for split in splits for part in split):
+        assert part.weights.tolist() == [at[i, j] for i, j in zip(part.rows, part.indices, strict=True)]
+    model = unseen.BiasModel()
+    found = model_selection.cross_validate(model, cells, cv=3, scoring=["rmse", "mae"])
+    for entry, (train, test) in zip(found, iterate_splits(3, cells), strict=True):
+        model.fit(train)
+        predicted = model.predict_entries(test.rows, test.indices)
+        assert entry["mae"] == pytest.approx(
+            np.average(np.abs(predicted - test.values), weights=test.weights)
+        )
+    plain = model_selection.cross_validate(model, cells.with_weights(None), cv=3)
+    assert plain.mean("rmse") != pytest.approx(found.mean("rmse"), rel=1e-3)
+
+
+def test_search_chooses_by_the_cells_that_count() -> None:
+    # Of two halves that contradict each other only the one that counts decides.
+    rng = np.random.default_rng(0)
+    X = np.add.outer(rng.standard_normal(20), rng.standard_normal(16))
+    X[:, 8:] = 20.0 * rng.standard_normal((20, 8))
+    cells = Observations.from_dense(X)
+    grid = {"reg": [0.01, 1000.0]}
+    first = cells.with_weights(np.where(cells.indices < 8, 1.0, 0.0))
+    search = model_selection.GridSearch(unseen.BiasModel(), grid, cv=3).fit(first)
+    assert search.best_params_ == {"reg": 0.01}
+    second = cells.with_weights(np.where(cells.indices < 8, 0.0, 1.0))
+    assert model_selection.GridSearch(unseen.BiasModel(), grid, cv=3).fit(second).best_params_ == {
+        "reg": 1000.0
+    }
+    wanted = unseen.BiasModel(reg=0.01).fit(first)
+    np.testing.assert_array_equal(search.best_estimator_.row_bias_, wanted.row_bias_)
+
+
+@pytest.mark.parametrize("scoring", ["auc", "precision@2", "recall@3"])
+def test_scorers_of_lists_leave_out_cells_of_weight_zero(scoring: str) -> None:
+    cells = cells_of("values")
+    cells = cells.with_values((cells.values > 2).astype(float))
+    train, test = model_selection.split_entries(cells, test_fraction=0.4, random_state=0)
+    model = baselines.Popularity().fit(train)
+    silent = np.random.default_rng(1).random(test.nnz) < 0.4
+    part = test.with_weights(np.where(silent, 0.0, 1.0))
+    scorer = model_selection.get_scorer(scoring)
+    found = scorer(model, model_selection.Split(train, part))
+    assert found != scorer(model, model_selection.Split(train, test))
+    flipped = part.with_values(np.where(silent, 1.0 - test.values, test.values)).with_weights(part.weights)
+    assert scorer(model, model_selection.Split(train, flipped)) == found
+    with pytest.raises(InvalidDataError, match="no cells that count"):
+        scorer(model, model_selection.Split(train, test.with_weights(np.zeros(test.nnz))))

@@ -29,10 +29,10 @@ class MMMF(ObservedCompleter):
     min over U, V, theta   (||U||_F^2 + ||V||_F^2)/2
                            + C sum_observed w_ij sum_t h(T_ij^t (theta_it - u_i . v_j))
 
-    w is the weight of a cell, one unless cells have some. t runs over the gaps between consecutive levels, T = 1 if the value is at or below gap t and -1 if it is
-    above, and h is the smooth hinge: 1/2 - z for z <= 0, (1 - z)^2/2 up to 1, then 0. The prediction is a
-    level, the one with as many gaps below it as the score has thresholds below it. Rows and columns without a
-    cell get the baseline.
+    w is the weight of a cell, one unless cells have some. t runs over the gaps between consecutive levels,
+    T = 1 if the value is at or below gap t and -1 if it is above, and h is the smooth hinge: 1/2 - z for
+    z <= 0, (1 - z)^2/2 up to 1, then 0. The prediction is a level, the one with as many gaps below it as the
+    score has thresholds below it. Rows and columns without a cell get the baseline.
 
     Parameters
     ----------

@@ -29,7 +29,8 @@ class NMF(ObservedCompleter):
     min over U, V >= 0   sum_observed w_ij (x_ij - u_i . v_j)^2 + reg (||U||_F^2 + ||V||_F^2)
 
     U <- U * ((W * X) V) / ((W * U V') V + reg U) with W the weights of observed cells (one unless they have
-    some) and zero elsewhere, then the same for V. The objective never rises. Rows and columns without a cell get the baseline.
+    some) and zero elsewhere, then the same for V. The objective never rises. Rows and columns without a cell
+    get the baseline.
 
     Parameters
     ----------

@@ -25,9 +25,9 @@ class OneBitMC(ComposedCompleter):
 
     min over W, H   sum_ij c_ij log(1 + exp(-y_ij w_i . h_j)) + reg/2 (||W||_F^2 + ||H||_F^2)
 
-    with c the weight of a stored cell and one elsewhere, and y = 1 for positives and -1 for all other cells: the penalised form of 1-bit completion
-    with a logistic link. It does not know that blanks may be hidden positives, which is what it
-    is compared for. All cells enter the sum, so it refuses large matrices.
+    with c the weight of a stored cell and one elsewhere, and y = 1 for positives and -1 for all other cells:
+    the penalised form of 1-bit completion with a logistic link. It does not know that blanks may be hidden
+    positives, which is what it is compared for. All cells enter the sum, so it refuses large matrices.
 
     Parameters
     ----------
