@@ -11,6 +11,9 @@ import pytest
 
 import unseen
 from unseen import Observations, baselines, links, metrics, model_selection
+from unseen.comparison import compare
+from unseen.diagnostics import diagnose, find_blocks, identifiability
+from unseen.diagnostics.identify import spread_of
 from unseen.estimators.base import Completer
 from unseen.exceptions import ConvergenceWarning, DataWarning, InvalidDataError, UnsupportedComposition
 from unseen.model_selection._evaluate import iterate_splits
@@ -359,3 +362,61 @@ def test_scorers_of_lists_leave_out_cells_of_weight_zero(scoring: str) -> None:
     assert scorer(model, model_selection.Split(train, flipped)) == found
     with pytest.raises(InvalidDataError, match="no cells that count"):
         scorer(model, model_selection.Split(train, test.with_weights(np.zeros(test.nnz))))
+
+
+# -- diagnostics --------------------------------------------------------------------------------------------
+
+MODELS = [
+    unseen.BiasModel(reg=2.0),
+    unseen.MatrixFactorization(2, reg=1.0, random_state=0, max_iter=300, tol=1e-9),
+    unseen.MatrixFactorization(2, reg=1.0, center="joint", random_state=0, max_iter=300, tol=1e-9),
+]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+@pytest.mark.parametrize("method", ["auto", "resample"])
+def test_spread_of_cells_of_weight_zero(model: Any, method: str) -> None:
+    cells = weighted_cells()
+    wild = cells.with_values(np.where(cells.weights == 0, 1e3, cells.values))
+    found = [identifiability(model.fit(some), [0, 3], [1, 2], method=method) for some in (cells, wild)]
+    np.testing.assert_array_equal(found[0].std, found[1].std)
+    np.testing.assert_array_equal(found[0].noise, found[1].noise)
+    plain = identifiability(model.fit(cells.with_weights(None)), [0, 3], [1, 2], method=method)
+    assert np.all(plain.noise != found[0].noise)
+    assert np.all(plain.std != found[0].std)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_noise_is_that_of_cells_of_weight_one(model: Any) -> None:
+    rng = np.random.default_rng(0)
+    weights = rng.choice([0.04, 1.0, 25.0], (120, 80))
+    mean = np.add.outer(rng.standard_normal(120), rng.standard_normal(80))
+    cells = Observations.from_dense(
+        mean + 0.7 * rng.standard_normal((120, 80)) / np.sqrt(weights), weights=weights
+    )
+    noise = identifiability(model.fit(cells), [0] * 80, np.arange(80)).noise
+    assert np.sqrt(np.mean(noise**2)) == pytest.approx(0.7, rel=0.15)
+    plain = identifiability(model.fit(cells.with_weights(None)), [0] * 80, np.arange(80)).noise
+    assert np.sqrt(np.mean(plain**2)) > 1.2  # the noisiest third decides
+
+
+def test_curvature_counts_weights() -> None:
+    cells = cells_of("values")
+    model = unseen.BiasModel(reg=(2.0, 3.0)).fit(cells.with_weights(np.full(cells.nnz, 4.0)))
+    found = spread_of(model).curvature.leverage(np.array([0]), np.array([1]))
+    row, col = 4.0 * np.diff(cells.indptr)[0] + 2.0, 4.0 * np.diff(cells.csc.indptr)[1] + 3.0
+    np.testing.assert_allclose(found, 1.0 / row + 1.0 / col)
+
+
+def test_cells_of_weight_zero_connect_nothing() -> None:
+    cells = Observations.from_triples([0, 0, 1, 1], [0, 1, 1, 2], [1.0, 2.0, 3.0, 4.0], weights=[1, 1, 0, 2])
+    blocks = find_blocks(cells)
+    assert (blocks.row_block.tolist(), blocks.col_block.tolist()) == ([0, 1], [0, 0, 1])
+    assert diagnose(cells, rank=1).whole.n_cells == 3
+
+
+def test_links_are_compared_without_weights() -> None:
+    graph = np.triu(np.random.default_rng(0).random((20, 20)) < 0.3, 1)
+    cells = Observations.from_dense(np.where(graph | graph.T, 1.0, np.nan))
+    with pytest.raises(InvalidDataError, match="links have no weights"):
+        compare(cells.with_weights(np.ones(cells.nnz)), task="links", methods=["katz"], repeats=1)

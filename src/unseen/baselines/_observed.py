@@ -8,8 +8,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from unseen.data import Observations
-from unseen.estimators.base import Completer, cells_that_count
+from unseen.estimators.base import Completer
 from unseen.exceptions import InvalidDataError, ParameterError
+from unseen.losses import cells_that_count
 from unseen.offsets import Offsets, fit_offsets, row_biases
 from unseen.parallel import one_blas_thread
 from unseen.solvers import Monitor

@@ -9,6 +9,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from unseen.data import Observations
+from unseen.losses import cells_that_count
 from unseen.typing import BoolArray, IndexArray
 
 __all__ = ["Blocks", "find_blocks"]
@@ -79,8 +80,7 @@ def find_blocks(cells: Observations) -> Blocks:
     >>> blocks.row_block, blocks.col_block
     (array([0, 1]), array([0, 0, 1]))
     """
-    if cells.weights is not None and not cells.weights.all():
-        cells = cells.select(cells.weights > 0)
+    cells = cells_that_count(cells)
     n, m = cells.shape
     # The graph with rows and columns as nodes, written as CSR at once: columns have no links of their own.
     indptr = np.concatenate([cells.indptr, np.full(m, cells.nnz, dtype=cells.indptr.dtype)])

@@ -21,14 +21,7 @@ from unseen.parallel import one_blas_thread
 from unseen.typing import Features, FloatArray, IndexArray
 from unseen.validation import check_count, check_entries, check_features, check_n_jobs, check_positive
 
-__all__ = ["Completer", "cells_that_count", "refuse_weights"]
-
-
-def cells_that_count(cells: Observations) -> Observations:
-    """Cells of weight above zero: for models of observed cells alone, the others are not there."""
-    if cells.weights is None or cells.weights.all():
-        return cells
-    return cells.select(cells.weights > 0)
+__all__ = ["Completer", "refuse_weights"]
 
 
 def refuse_weights(cells: Observations, model: Any, why: str) -> Observations:
