@@ -135,14 +135,17 @@ class PMF(ObservedCompleter):
         pair = Pair(*((0.1 * rng.standard_normal((n, rank))).astype(cells.dtype) for n in cells.shape))
         return (self._by_als if solver == "als" else self._by_batches)(cells, pair, rng, monitor)
 
+    def _regs(self) -> FloatArray:
+        regs = np.asarray(check_pair("reg", self.reg))
+        # A zero beside a penalty is as good as any tiny number: the factors can shift all size to its side.
+        return np.maximum(regs, ZERO_SHARE * regs.max())
+
     def _ridge(self, reg: float) -> Ridge:
         """A penalty with this weight beside squares without the factor 1/2."""
         return Ridge(2.0 * reg, degree_scaling=float(self.per == "cell"))
 
     def _by_als(self, cells: Observations, pair: Pair, rng: np.random.Generator, monitor: Monitor) -> Pair:
-        regs = np.asarray(check_pair("reg", self.reg))
-        # A zero beside a penalty is as good as any tiny number: the factors can shift all size to its side.
-        regs = np.maximum(regs, ZERO_SHARE * regs.max())
+        regs = self._regs()
         # Factors s U and V / s have the same product, and one penalty where those of U and V differ.
         stretch = float((regs[0] / regs[1]) ** 0.25) if regs[0] != regs[1] else 1.0
         term = Term(core=LowRank(pair.left.shape[1]), reg=self._ridge(float(np.sqrt(regs[0] * regs[1]))))
@@ -228,6 +231,6 @@ class PMF(ObservedCompleter):
 
     def _solve_rows(self, cells: Observations, right: FloatArray) -> FloatArray:
         centred = cells.with_values((cells.values - self.center_).astype(right.dtype))
-        rule = self._ridge(check_pair("reg", self.reg)[0]).factored()
+        rule = self._ridge(float(self._regs()[0])).factored()
         terms = [FreeTerm(right, rule)]
         return solve_rows(centred, Squared(2.0), terms, None, n_threads=self._n_threads())
