@@ -132,6 +132,20 @@ def test_weights_count(name: str, model: Any) -> None:
     assert np.abs(before - plain).max() > 1e-4
 
 
+@pytest.mark.parametrize(("name", "model"), COUNTING)
+def test_nothing_is_learned_from_cells_that_say_nothing(name: str, model: Any) -> None:
+    cells = cells_of(name)
+    silent = cells.with_weights(np.zeros(cells.nnz))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        if name.split("-")[0] in ("BiasMC", "ShiftMC", "BiasIMC", "ShiftIMC"):
+            with pytest.warns(DataWarning, match="no positive"):
+                model.fit(silent, **features_of(name))
+        else:
+            with pytest.raises(InvalidDataError, match="no observed cell"):
+                model.fit(silent, **features_of(name))
+
+
 def weighted_cells() -> Observations:
     cells = cells_of("values")
     return cells.with_weights(np.random.default_rng(3).choice([0.0, 0.5, 1.0, 3.0], cells.nnz))
@@ -286,6 +300,21 @@ def test_errors_take_the_weights_of_observations(measure: str) -> None:
     assert metric(cells, predicted, sample_weight=np.ones(cells.nnz)) == pytest.approx(
         metric(cells.values, predicted)
     )
+
+
+@pytest.mark.parametrize("measure", ["propensity_scored_precision_at_k", "propensity_scored_ndcg_at_k"])
+def test_rows_of_propensity_scored_lists_have_weights(measure: str) -> None:
+    metric = getattr(metrics, measure)
+    rng = np.random.default_rng(0)
+    truth, scores, chances = (rng.random((12, 9)) < 0.3).astype(float), rng.random((12, 9)), rng.random(9)
+    weights = rng.integers(0, 4, 12)
+    order = np.repeat(np.arange(12), weights)
+    wanted = metric(truth[order], scores[order], chances, 3)
+    assert metric(truth, scores, chances, 3, sample_weight=weights) == pytest.approx(wanted)
+    assert metric(truth, scores, chances, 3) != pytest.approx(wanted, rel=1e-4)
+    truth[weights > 0] = 0.0
+    with pytest.raises(InvalidDataError, match="no row that counts"):
+        metric(truth, scores, chances, 3, sample_weight=weights)
 
 
 @pytest.mark.parametrize("measure", ["precision_at_k", "recall_at_k", "ndcg_at_k"])

@@ -9,6 +9,7 @@ import numpy as np
 from unseen.data import Observations
 from unseen.estimators.base import Completer
 from unseen.exceptions import InvalidDataError, ParameterError
+from unseen.losses import cells_that_count
 from unseen.typing import Features, FloatArray
 
 __all__ = ["Popularity"]
@@ -53,7 +54,7 @@ class Popularity(Completer):
         if row_features is not None or col_features is not None:
             raise ParameterError("Popularity takes no row_features or col_features; use BiasIMC for these")
         cells = self._read_target(X)
-        if cells.nnz == 0:
+        if cells_that_count(cells).nnz == 0:
             raise InvalidDataError(f"X ({cells.shape[0]} x {cells.shape[1]}) has no observed cell")
         n_rows, n_cols = cells.shape
         weights = None if cells.weights is None else cells.weights[cells.values != 0]

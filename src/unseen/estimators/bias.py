@@ -10,7 +10,7 @@ from unseen.cores import Full
 from unseen.data import Observations
 from unseen.estimators.base import Completer
 from unseen.exceptions import InvalidDataError, ParameterError
-from unseen.losses import Squared
+from unseen.losses import Squared, cells_that_count
 from unseen.maps import Constant, Identity
 from unseen.offsets import Offsets, cell_mean, row_biases
 from unseen.problem import Pair, Problem
@@ -125,6 +125,9 @@ class BiasModel(Completer):
         self.n_features_in_ = cells.shape[1]
         self._remember(cells)
         return self
+
+    def _read_target(self, X: Any) -> Observations:
+        return cells_that_count(super()._read_target(X))
 
     def _problem(self, cells: Observations) -> Problem:
         """Two biases over the mean."""

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from unseen import kernels
 from unseen.data import Observations
 from unseen.estimators.composed import ComposedCompleter, Composition
-from unseen.estimators.pu_rates import Rates
+from unseen.estimators.pu_rates import Rates, n_positives
 from unseen.estimators.reg_scale import lambda_max, resolve_reg
 from unseen.exceptions import DataWarning, InvalidDataError, ParameterError, UnsupportedComposition
 from unseen.linalg.blocked import gram
@@ -80,7 +80,7 @@ class PositiveCompleter(ComposedCompleter):
         return _positives(cells, self.weights)
 
     def _refuse_empty(self, cells: Observations) -> None:
-        if cells.nnz == 0:
+        if n_positives(cells) == 0:
             warnings.warn(
                 f"X ({cells.shape[0]} x {cells.shape[1]}) has no positive, so every prediction is zero",
                 DataWarning,

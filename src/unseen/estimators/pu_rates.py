@@ -17,7 +17,7 @@ from unseen.validation import check_count, check_fraction
 if TYPE_CHECKING:
     from unseen.estimators.pu_base import PositiveCompleter
 
-__all__ = ["Rates", "alpha_grid", "choose_rates", "given_rates", "hidden_share"]
+__all__ = ["Rates", "alpha_grid", "choose_rates", "given_rates", "hidden_share", "n_positives"]
 
 HELD_OUT = 0.2
 """Share of the positives that is hidden to compare settings."""
