@@ -136,9 +136,9 @@ class PMF(ObservedCompleter):
         return (self._by_als if solver == "als" else self._by_batches)(cells, pair, rng, monitor)
 
     def _regs(self) -> FloatArray:
-        regs = np.asarray(check_pair("reg", self.reg))
+        regs: FloatArray = np.asarray(check_pair("reg", self.reg))
         # A zero beside a penalty is as good as any tiny number: the factors can shift all size to its side.
-        return np.maximum(regs, ZERO_SHARE * regs.max())
+        return np.asarray(np.maximum(regs, ZERO_SHARE * regs.max()))
 
     def _ridge(self, reg: float) -> Ridge:
         """A penalty with this weight beside squares without the factor 1/2."""
