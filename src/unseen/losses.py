@@ -33,6 +33,7 @@ __all__ = [
     "Shifted",
     "Squared",
     "blank_of",
+    "cells_that_count",
 ]
 
 ScalarOrCells: TypeAlias = float | FloatArray
@@ -268,6 +269,13 @@ def blank_of(loss: Loss) -> Blank:
     """What a loss pulls blank cells to."""
     found = loss.blank()
     return found if isinstance(found, Blank) else Blank(*found)
+
+
+def cells_that_count(cells: Observations) -> Observations:
+    """Cells of weight above zero: where blank cells are missing, the others are as well."""
+    if cells.weights is None or cells.weights.all():
+        return cells
+    return cells.select(cells.weights > 0)
 
 
 class CellLoss:

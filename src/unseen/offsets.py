@@ -93,16 +93,16 @@ def cell_mean(cells: Observations) -> float:
 
 
 def bias_sweeps(
-    cells: Observations, reg_row: float, reg_col: float, *, n_threads: int = 1
+    cells: Observations, reg_row: float, reg_col: float, *, mean: float | None = None, n_threads: int = 1
 ) -> Iterator[Offsets]:
-    """Exact alternating minimisation over row and column biases.
+    """Exact alternating minimisation over row and column biases, above the mean of the cells.
 
     Rows come last, so a row's bias is what :func:`row_biases` gives for the same cells. The values enter
     through their sums over rows and columns alone; a half sweep adds up the biases of the other side over
     the pattern.
     """
     n, m = cells.shape
-    mean = cell_mean(cells)
+    mean = cell_mean(cells) if mean is None else mean
     by_row, csc = (cells.indptr, cells.indices), cells.csc
     row_count, col_count = cells.degrees("row"), cells.degrees("col")
     counts: FloatArray | float = 1.0 if cells.weights is None else cells.weights

@@ -158,3 +158,66 @@ class TestEvaluate:
         assert "TEST" in run("evaluate", files.ratings, files.ratings, "--method", "mf", code=2).err
         assert "'best'" in run("evaluate", model, files.ratings, "--metrics", "best", code=2).err
         assert "folds" in run("evaluate", files.ratings, "--method", "bias", "--folds", 1, code=2).err
+
+
+@pytest.fixture
+def weighted(files, tmp_path):
+    table = pd.read_csv(files.ratings)
+    table["w"] = np.random.default_rng(0).choice([0.0, 0.5, 3.0], len(table))
+    path = tmp_path / "weighted.csv"
+    table.to_csv(path, index=False)
+    return path
+
+
+def test_weights_of_a_file_count_in_fits_and_scores(run, weighted, tmp_path):
+    cells = read_triples(weighted, row="user", col="item", value="stars", weight="w")
+    run("fit", weighted, "--method", "bias", "--weight", "w", "--out", tmp_path / "m")
+    model = unseen.load(tmp_path / "m")
+    direct = unseen.BiasModel().fit(cells)
+    assert np.array_equal(model.row_bias_, direct.row_bias_)
+    assert not np.array_equal(model.row_bias_, unseen.BiasModel().fit(cells.with_weights(None)).row_bias_)
+    wanted = rmse(cells, direct.predict_entries(cells.rows, cells.indices))
+    # The model remembers the column; a file without it is scored without weights.
+    for options in ([], ["--weight", "w"], ["--weight", 3]):
+        found = run("evaluate", tmp_path / "m", weighted, "--metrics", "rmse", "--json", *options)
+        assert found.document["scores"]["rmse"] == pytest.approx(wanted)
+    plain = tmp_path / "plain.csv"
+    pd.read_csv(weighted).drop(columns="w").to_csv(plain, index=False)
+    found = run("evaluate", tmp_path / "m", plain, "--metrics", "rmse", "--json")
+    assert found.document["scores"]["rmse"] != pytest.approx(wanted, rel=1e-3)
+    # By cross-validation and in comparisons.
+    folds = run("evaluate", weighted, "--method", "bias", "--weight", "w", "--folds", 3, "--json")
+    splits = KFoldEntries(3, random_state=0)
+    wanted = cross_validate(unseen.BiasModel(), cells, cv=splits).mean("rmse")
+    assert folds.document["scores"]["rmse"]["mean"] == pytest.approx(wanted)
+    options = ["--methods", "bias", "--repeats", 1, "--json"]
+    plain, weighed = (
+        run("compare", weighted, *extra, *options).document["entries"][0]["scores"]
+        for extra in ([], ["--weight", "w"])
+    )
+    assert plain != weighed
+
+
+def test_predictions_with_a_spread_need_the_weights_again(run, weighted, tmp_path):
+    run("fit", weighted, "--method", "bias", "--weight", "w", "--out", tmp_path / "m")
+    plain = tmp_path / "plain.csv"
+    table = pd.read_csv(weighted)
+    table.drop(columns="w").to_csv(plain, index=False)
+    table[["user", "item"]].head(4).to_csv(tmp_path / "pairs.csv", index=False)
+    run("predict", tmp_path / "m", tmp_path / "pairs.csv", "--train", weighted)
+    ended = run("predict", tmp_path / "m", tmp_path / "pairs.csv", "--train", plain, code=2)
+    assert "lacks the column 'w' of weights" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--weight", "z"], "--weight z: no such column"),
+        (["--weight", "stars"], "has another meaning"),
+        (["--weight", "w", "--method", "katz"], "links have no weights"),
+        (["--weight", "w", "--memory", "1GiB"], "a fit by blocks lets every cell count one"),
+        (["--weight", "w", "--edges", "directed"], "a list of edges has no columns"),
+    ],
+)
+def test_weights_that_cannot_be_are_refused(run, weighted, tmp_path, options, message):
+    assert message in run("fit", weighted, "--out", tmp_path / "m", *options, code=2).err

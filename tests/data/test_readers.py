@@ -291,3 +291,33 @@ def test_unusable_edges_are_located(tmp_path, text, message):
     (tmp_path / "g.txt").write_text(text)
     with pytest.raises(InvalidDataError, match=message):
         read_edges(tmp_path / "g.txt")
+
+
+WEIGHTED = "who,film,stars,w\nann,x7,5,0.5\nbob,x9,3,0\nann,x9,1.5,2\n"
+
+
+def test_weights_are_a_column(tmp_path, parser):
+    path = tmp_path / "ratings.csv"
+    path.write_text(WEIGHTED)
+    seen = read_triples(path, row="who", col="film", value="stars", weight="w")
+    assert cells(seen) == WANTED
+    assert cells(seen.with_values(seen.weights)) == {
+        ("ann", "x7"): 0.5,
+        ("bob", "x9"): 0.0,
+        ("ann", "x9"): 2.0,
+    }
+    assert read_triples(path, row=0, col=1, value=2).weights is None
+    pairs = read_triples(path, row=0, col=1, weight=3)
+    assert (pairs.values.tolist(), pairs.weights.tolist()) == ([1.0, 1.0, 1.0], seen.weights.tolist())
+    table = path.with_suffix(".parquet")
+    pl.read_csv(path).write_parquet(table)
+    assert read_triples(table, row="who", col="film", weight="w").weights.tolist() == seen.weights.tolist()
+    for wrong, message in ((",0.5\n", "no weight in line 0"), (",2\n", "no weight in line 2")):
+        path.write_text(WEIGHTED.replace(wrong, ",\n"))
+        with pytest.raises(InvalidDataError, match=message):
+            read_triples(path, row="who", col="film", value="stars", weight="w")
+    path.write_text(WEIGHTED.replace(",2\n", ",-2\n"))
+    with pytest.raises(InvalidDataError, match="weights holds -2"):
+        read_triples(path, row="who", col="film", value="stars", weight="w")
+    with pytest.raises(ParameterError, match="weight='v' is not a column"):
+        read_triples(path, row="who", col="film", weight="v")

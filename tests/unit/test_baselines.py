@@ -69,7 +69,7 @@ def test_one_bit_is_stationary_and_folds_in() -> None:
     folded = model.fold_in(X.csr[:5])
     np.testing.assert_allclose(folded, model.row_factors_[:5], atol=2e-3)
     np.testing.assert_allclose(
-        model.predict_probability([0], [1]), expit(model.predict_entries([0], [1])), rtol=1e-12
+        model.predict_probability([0], [1]), expit(model.predict_entries([0], [1], raw=True)), rtol=1e-12
     )
 
 

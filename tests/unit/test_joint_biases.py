@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import unseen
 from unseen import (
     Background,
+    BiasModel,
     Completion,
     Constant,
     Full,
@@ -31,8 +32,9 @@ from unseen import (
 from unseen.diagnostics import identifiability
 from unseen.exceptions import ParameterError, UnsupportedComposition
 from unseen.offsets import bias_objective, bias_sweeps, fit_offsets
-from unseen.problem import Problem
+from unseen.problem import Pair, Problem
 from unseen.solvers import ALS, CCD, LBFGS, AlternatingCG, Monitor, Solver, choose_solver
+from unseen.solvers.biases import BiasSweeps
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -338,3 +340,44 @@ def test_what_is_refused() -> None:
         MatrixFactorization(2, center="joint", bias_reg=-1.0).fit(X)
     with pytest.raises(UnsupportedComposition, match="cannot solve"):
         Completion(bias_terms(), solver=CCD()).fit(X)
+
+
+# -- biases alone ----------------------------------------------------------------------------------------
+
+ROW_BIAS = Term(Identity(), Constant(), Full(), Ridge(ROW_REG))
+COL_BIAS = Term(Constant(), Identity(), Full(), Ridge(COL_REG))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_bias_model_is_a_composition_of_two_biases(weighted: bool) -> None:
+    rng = np.random.default_rng(0)
+    dense = np.where(rng.random((N, M)) < 0.4, rng.integers(1, 6, (N, M)), np.nan)
+    weights = rng.choice([0.0, 0.5, 2.0], (N, M)) if weighted else None
+    cells = Observations.from_dense(dense, weights=weights)
+    model = BiasModel((ROW_REG, COL_REG), max_iter=1000, tol=1e-14).fit(cells)
+    problem = model._problem(cells)
+    state = {"0.core": model.offsets_.row[:, None], "1.core": model.offsets_.col[None]}
+    assert model.history_[-1]["objective"] == pytest.approx(problem.value(state), rel=1e-12)
+    assert problem.value(state) == pytest.approx(problem.oracle(state), rel=1e-12)
+    assert all(np.abs(slope).max() < 1e-4 for slope in problem.grad(state).values())
+    same = Completion([ROW_BIAS, COL_BIAS], center="mean", max_iter=1000, tol=1e-14, random_state=0).fit(
+        cells
+    )
+    np.testing.assert_allclose(same.predict_new(), model.predict_new(), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("terms", "loss", "known"),
+    [
+        ([ROW_BIAS], Squared(), None),
+        ([ROW_BIAS, COL_BIAS, Term(core=LowRank(1))], Squared(), None),
+        ([ROW_BIAS, COL_BIAS], Squared(2.0), None),
+        ([ROW_BIAS, COL_BIAS], Squared(background=Background()), None),
+        ([ROW_BIAS, Term(Constant(), Identity(), Full(), Ridge(1.0, degree_scaling=1.0))], Squared(), None),
+        ([ROW_BIAS, COL_BIAS], Squared(), Pair(np.arange(3.0)[:, None], np.ones((2, 1)))),
+    ],
+)
+def test_sweeps_of_biases_are_for_biases_alone(terms: Any, loss: Any, known: Any) -> None:
+    cells = Observations.from_dense(np.arange(6.0).reshape(3, 2))
+    assert BiasSweeps().refuses(Problem(cells, terms, loss, known=known)) is not None
+    assert BiasSweeps().refuses(Problem(cells, [ROW_BIAS, COL_BIAS], Squared())) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,13 @@ import unseen
 from unseen import Observations
 from unseen.baselines import MMMF, NMF, PMF
 from unseen.baselines.mmmf import mmmf_value
-from unseen.exceptions import DivergedError, InvalidDataError, NotFittedError, ParameterError
+from unseen.exceptions import (
+    ConvergenceWarning,
+    DivergedError,
+    InvalidDataError,
+    NotFittedError,
+    ParameterError,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -230,3 +237,18 @@ def test_refusals_of_single_models() -> None:
         PMF(2, solver="adam").fit(ratings())
     with pytest.raises(DivergedError, match="sweep"), np.errstate(all="ignore"):
         PMF(2, learning_rate=100.0).fit(ratings())
+
+
+@pytest.mark.parametrize("per", ["cell", "factor"])
+@pytest.mark.parametrize("reg", [0.2, (0.1, 0.4), (0.4, 0.1), (0.0, 0.1), (0.1, 0.0)])
+def test_pmf_of_two_penalties_by_least_squares(reg: Any, per: str) -> None:
+    X = ratings()
+    model = PMF(2, reg=reg, per=per, solver="als", max_iter=30, tol=0.0, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X)
+    objectives = [entry["objective"] for entry in model.history_]
+    assert all(after <= before * (1 + 1e-9) for before, after in itertools.pairwise(objectives))
+    # Rows are solved last, so a row's own cells give it back.
+    folded = model.fold_in(X) @ model.col_factors_.T
+    np.testing.assert_allclose(folded, model.predict_new(), rtol=1e-6, atol=1e-6)

@@ -10,6 +10,7 @@ import numpy as np
 from unseen.data import Observations
 from unseen.estimators.base import Completer
 from unseen.exceptions import InvalidDataError, ParameterError
+from unseen.losses import cells_that_count
 from unseen.offsets import Offsets, fit_offsets, row_biases
 from unseen.parallel import one_blas_thread
 from unseen.solvers import Monitor
@@ -51,6 +52,9 @@ class ObservedCompleter(Completer):
     @abstractmethod
     def _solve_rows(self, cells: Observations, right: FloatArray) -> FloatArray:
         """Factors of new rows with the columns fixed."""
+
+    def _read_target(self, X: Any) -> Observations:
+        return cells_that_count(super()._read_target(X))
 
     def _check_cells(self, cells: Observations) -> None:
         """Refuse values that the model cannot take."""

@@ -9,7 +9,7 @@ from scipy.special import expit, xlogy
 
 from unseen.baselines.one_bit import every_cell
 from unseen.data import Observations
-from unseen.estimators.base import Completer
+from unseen.estimators.base import Completer, refuse_weights
 from unseen.exceptions import InvalidDataError, ParameterError
 from unseen.parallel import one_blas_thread
 from unseen.solvers import Monitor, Sweep
@@ -158,7 +158,10 @@ class LowDensityNMF(Completer):
         return self
 
     def _read_target(self, X: Any) -> Observations:
-        return every_cell(Observations.from_any(X), self.max_dense_cells, type(self).__name__)
+        cells = refuse_weights(
+            Observations.from_any(X), self, "every cell counts one in its sum over the whole matrix"
+        )
+        return every_cell(cells, self.max_dense_cells, type(self).__name__)
 
     def _prior(self, seen: float) -> float:
         if seen == 0.0:

@@ -26,12 +26,13 @@ GAP_CELLS = 1 << 18
 class MMMF(ObservedCompleter):
     """Ordinal low-rank scores with thresholds for each row (fast MMMF).
 
-    min over U, V, theta   (||U||_F^2 + ||V||_F^2)/2 + C sum_observed sum_t h(T_ij^t (theta_it - u_i . v_j))
+    min over U, V, theta   (||U||_F^2 + ||V||_F^2)/2
+                           + C sum_observed w_ij sum_t h(T_ij^t (theta_it - u_i . v_j))
 
-    t runs over the gaps between consecutive levels, T = 1 if the value is at or below gap t and -1 if it is
-    above, and h is the smooth hinge: 1/2 - z for z <= 0, (1 - z)^2/2 up to 1, then 0. The prediction is a
-    level, the one with as many gaps below it as the score has thresholds below it. Rows and columns without a
-    cell get the baseline.
+    w is the weight of a cell, one unless cells have some. t runs over the gaps between consecutive levels,
+    T = 1 if the value is at or below gap t and -1 if it is above, and h is the smooth hinge: 1/2 - z for
+    z <= 0, (1 - z)^2/2 up to 1, then 0. The prediction is a level, the one with as many gaps below it as the
+    score has thresholds below it. Rows and columns without a cell get the baseline.
 
     Parameters
     ----------
@@ -227,13 +228,17 @@ class MMMF(ObservedCompleter):
         for row in range(cells.shape[0]):
             own = slice(int(cells.indptr[row]), int(cells.indptr[row + 1]))
             near, level = fixed[cells.indices[own]], place[own]
+            weights = None if cells.weights is None else cells.weights[own]
 
             def value_and_grad(
-                vector: FloatArray, near: FloatArray = near, level: IndexArray = level
+                vector: FloatArray,
+                near: FloatArray = near,
+                level: IndexArray = level,
+                weights: FloatArray | None = weights,
             ) -> tuple[float, FloatArray]:
                 u, theta = vector[:rank], vector[rank:]
                 value, by_score, by_theta = hinge_sums(
-                    near @ u, level, np.broadcast_to(theta, (level.size, n_gaps))
+                    near @ u, level, np.broadcast_to(theta, (level.size, n_gaps)), weights
                 )
                 grad = np.concatenate([u + self.C * (by_score @ near), self.C * by_theta.sum(axis=0)])
                 return 0.5 * float(u @ u) + self.C * value, grad
@@ -247,9 +252,12 @@ class MMMF(ObservedCompleter):
 
 
 def hinge_sums(
-    scores: FloatArray, level: IndexArray, thresholds: FloatArray
+    scores: FloatArray, level: IndexArray, thresholds: FloatArray, weights: FloatArray | None = None
 ) -> tuple[float, FloatArray, FloatArray]:
-    """Smooth hinge over all gaps: its sum, its derivatives by scores and by the thresholds of each cell."""
+    """Smooth hinge over all gaps, times the weights of the cells.
+
+    Its sum, its derivatives by scores and by the thresholds of each cell.
+    """
     total, by_score = 0.0, np.zeros(scores.size)
     by_threshold = np.empty(thresholds.shape)
     n_gaps = thresholds.shape[1]
@@ -260,8 +268,11 @@ def hinge_sums(
         z = sign * (thresholds[:, gaps] - scores[:, None])
         inside = np.clip(z, 0.0, 1.0)
         # 1/2 - z below zero, (1 - z)^2 / 2 up to one, then nothing.
-        total += float(np.sum(0.5 * (1.0 - inside) ** 2 - np.minimum(z, 0.0)))
+        hinge = 0.5 * (1.0 - inside) ** 2 - np.minimum(z, 0.0)
         slope = sign * (inside - 1.0)
+        if weights is not None:
+            hinge, slope = weights[:, None] * hinge, weights[:, None] * slope
+        total += float(np.sum(hinge))
         by_threshold[:, gaps] = slope
         by_score -= slope.sum(axis=1)
     return total, by_score, by_threshold
@@ -278,7 +289,7 @@ def mmmf_value(
 ) -> tuple[float, tuple[FloatArray, FloatArray, FloatArray]]:
     """Objective of MMMF and its gradients by U, V and theta."""
     scores = kernels.sddmm(cells.indptr, cells.indices, left, right, n_threads=n_threads)
-    value, by_score, by_threshold = hinge_sums(scores, level, theta[cells.rows])
+    value, by_score, by_threshold = hinge_sums(scores, level, theta[cells.rows], cells.weights)
     csc = cells.csc
     by_left = left + weight * kernels.spmm(cells.indptr, cells.indices, by_score, right, n_threads=n_threads)
     by_right = right + weight * kernels.spmm(

@@ -12,6 +12,8 @@ from unseen.data import Observations
 from unseen.exceptions import InvalidDataError
 from unseen.linalg.blocked import inner
 from unseen.linalg.score_gradient import Blank
+from unseen.losses import CellLoss, Squared
+from unseen.offsets import cell_mean
 from unseen.regularisers import Separable
 from unseen.solvers import Monitor, Sweep
 from unseen.solvers.rows import solve_bounded_rows
@@ -24,10 +26,11 @@ __all__ = ["NMF"]
 class NMF(ObservedCompleter):
     """Non-negative factors of the observed cells by multiplicative updates.
 
-    min over U, V >= 0   sum_observed (x_ij - u_i . v_j)^2 + reg (||U||_F^2 + ||V||_F^2)
+    min over U, V >= 0   sum_observed w_ij (x_ij - u_i . v_j)^2 + reg (||U||_F^2 + ||V||_F^2)
 
-    U <- U * (X V) / ((W * U V') V + reg U) with W one on observed cells and zero elsewhere, then the same for
-    V. The objective never rises. Rows and columns without a cell get the baseline.
+    U <- U * ((W * X) V) / ((W * U V') V + reg U) with W the weights of observed cells (one unless they have
+    some) and zero elsewhere, then the same for V. The objective never rises. Rows and columns without a cell
+    get the baseline.
 
     Parameters
     ----------
@@ -108,29 +111,36 @@ class NMF(ObservedCompleter):
         rank, reg = check_count("rank", self.rank), check_positive("reg", self.reg, strict=False)
         n_threads, csc = self._n_threads(), cells.csc
         self.center_ = 0.0
-        scale = np.sqrt(float(cells.values.mean(dtype=np.float64)) / rank)
+        scale = np.sqrt(cell_mean(cells) / rank)
         left, right = ((scale * rng.uniform(0.5, 1.5, (n, rank))).astype(cells.dtype) for n in cells.shape)
         tiny = np.finfo(cells.dtype).tiny
-        values_csc = cells.values[csc.order]
+        weights = cells.weights
+        values = cells.values if weights is None else weights * cells.values
+        values_csc = values[csc.order]
 
         def scores() -> FloatArray:
             return kernels.sddmm(cells.indptr, cells.indices, left, right, n_threads=n_threads)
 
+        def weighted(numbers: FloatArray) -> FloatArray:
+            return numbers if weights is None else weights * numbers
+
         while True:
-            above = kernels.spmm(cells.indptr, cells.indices, cells.values, right, n_threads=n_threads)
-            below = kernels.spmm(cells.indptr, cells.indices, scores(), right, n_threads=n_threads)
+            above = kernels.spmm(cells.indptr, cells.indices, values, right, n_threads=n_threads)
+            below = kernels.spmm(cells.indptr, cells.indices, weighted(scores()), right, n_threads=n_threads)
             left = left * (above / (below + reg * left + tiny)).astype(left.dtype)
             above = kernels.spmm(csc.indptr, csc.indices, values_csc, left, n_threads=n_threads)
-            below = kernels.spmm(csc.indptr, csc.indices, scores()[csc.order], left, n_threads=n_threads)
+            at_cells = weighted(scores())[csc.order]
+            below = kernels.spmm(csc.indptr, csc.indices, at_cells, left, n_threads=n_threads)
             right = right * (above / (below + reg * right + tiny)).astype(right.dtype)
             rest = scores() - cells.values
-            objective = inner(rest, rest) + reg * (inner(left, left) + inner(right, right))
+            objective = inner(weighted(rest), rest) + reg * (inner(left, left) + inner(right, right))
             if monitor.record(Sweep({}, objective, {})):
                 return Pair(left, right)
 
     def _solve_rows(self, cells: Observations, right: FloatArray) -> FloatArray:
         rule = Separable(ridge=float(self.reg), lower=0.0)
-        return solve_bounded_rows(cells, 1.0, cells.values, right, rule, blank=Blank())
+        curvature, linear = CellLoss(Squared(), cells).normal_terms()
+        return solve_bounded_rows(cells, curvature, linear, right, rule, blank=Blank())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -23,11 +23,11 @@ __all__ = ["OneBitMC", "every_cell"]
 class OneBitMC(ComposedCompleter):
     """Low-rank log odds by maximum likelihood, every cell taken as seen.
 
-    min over W, H   sum_ij log(1 + exp(-y_ij w_i . h_j)) + reg/2 (||W||_F^2 + ||H||_F^2)
+    min over W, H   sum_ij c_ij log(1 + exp(-y_ij w_i . h_j)) + reg/2 (||W||_F^2 + ||H||_F^2)
 
-    with y = 1 for positives and -1 for all other cells: the penalised form of 1-bit completion
-    with a logistic link. It does not know that blanks may be hidden positives, which is what it
-    is compared for. All cells enter the sum, so it refuses large matrices.
+    with c the weight of a stored cell and one elsewhere, and y = 1 for positives and -1 for all other cells:
+    the penalised form of 1-bit completion with a logistic link. It does not know that blanks may be hidden
+    positives, which is what it is compared for. All cells enter the sum, so it refuses large matrices.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class OneBitMC(ComposedCompleter):
         return every_cell(Observations.from_any(X), self.max_dense_cells, type(self).__name__)
 
     def _refuse_empty(self, cells: Observations) -> None:
-        if not cells.values.any():
+        if not (cells.values if cells.weights is None else cells.values * cells.weights).any():
             raise InvalidDataError(
                 f"X ({cells.shape[0]} x {cells.shape[1]}) has no observed cell that is positive"
             )
@@ -126,7 +126,7 @@ class OneBitMC(ComposedCompleter):
 
 
 def every_cell(cells: Observations, limit: Any, name: str) -> Observations:
-    """All cells stored: ones where there is a positive, zeros elsewhere."""
+    """All cells stored: ones where there is a positive, zeros elsewhere; those left blank weigh one."""
     n, m = cells.shape
     if n * m > check_count("max_dense_cells", limit):
         raise TooLargeError(
@@ -135,4 +135,8 @@ def every_cell(cells: Observations, limit: Any, name: str) -> Observations:
         )
     dense = np.zeros((n, m), dtype=cells.dtype)
     dense[cells.rows, cells.indices] = cells.values != 0
-    return Observations.from_dense(dense).with_ids(cells.row_ids, cells.col_ids)
+    weights = None
+    if cells.weights is not None:
+        weights = np.ones_like(dense)
+        weights[cells.rows, cells.indices] = cells.weights
+    return Observations.from_dense(dense, weights=weights).with_ids(cells.row_ids, cells.col_ids)

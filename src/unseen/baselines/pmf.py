@@ -9,24 +9,36 @@ from scipy import sparse
 
 from unseen import kernels
 from unseen.baselines._observed import ObservedCompleter, Pair
+from unseen.cores import LowRank
 from unseen.data import Observations
 from unseen.linalg.blocked import inner
-from unseen.solvers import Monitor, Sweep
+from unseen.losses import Squared
+from unseen.offsets import cell_mean
+from unseen.problem import Problem
+from unseen.regularisers import Ridge
+from unseen.solvers import ALS, Monitor, Sweep
+from unseen.solvers.rows import FreeTerm, solve_rows
+from unseen.terms import Term
 from unseen.typing import Array, FloatArray, IndexArray
 from unseen.validation import check_choice, check_count, check_fraction, check_pair, check_positive
 
 __all__ = ["PMF"]
 
+ZERO_SHARE = 1e-12
+"""What a penalty of zero counts as, in units of the other one."""
+
 
 class PMF(ObservedCompleter):
     """Factors of the observed cells less their mean, with a Gaussian prior on each factor.
 
-    min over U, V   sum_observed (x_ij - mu - u_i . v_j)^2
+    min over U, V   sum_observed w_ij (x_ij - mu - u_i . v_j)^2
                     + reg_U sum_i a_i ||u_i||^2 + reg_V sum_j b_j ||v_j||^2
 
-    a_i and b_j are the numbers of cells of row i and column j (``per="cell"``) or one (``per="factor"``).
-    Gradient steps on mini-batches with momentum, so the objective may rise; ``solver="als"`` minimises the
-    same objective by exact row and column solves, and never rises.
+    w is the weight of a cell, one unless cells have some. a_i and b_j are the sums of the weights of row i
+    and column j, which is the number of their cells (``per="cell"``), or one (``per="factor"``). Gradient
+    steps on mini-batches with momentum, so the objective may rise; ``solver="als"`` minimises the same
+    objective by exact row and column solves (:class:`unseen.solvers.ALS` of one term with a ridge), and never
+    rises.
 
     Parameters
     ----------
@@ -118,43 +130,38 @@ class PMF(ObservedCompleter):
         rank = check_count("rank", self.rank)
         check_choice("per", self.per, ("cell", "factor"))
         solver = check_choice("solver", self.solver, ("sgd", "als"))
-        self.center_ = float(cells.values.mean(dtype=np.float64))
+        self.center_ = cell_mean(cells)
         cells = cells.with_values((cells.values - self.center_).astype(cells.dtype))
         pair = Pair(*((0.1 * rng.standard_normal((n, rank))).astype(cells.dtype) for n in cells.shape))
-        penalties = self._penalties(cells)
-        if solver == "als":
-            return self._by_als(cells, pair, penalties, monitor)
-        return self._by_batches(cells, pair, penalties, rng, monitor)
+        return (self._by_als if solver == "als" else self._by_batches)(cells, pair, rng, monitor)
 
-    def _penalties(self, cells: Observations) -> tuple[FloatArray, FloatArray]:
-        """Penalty of each row and of each column."""
-        regs = check_pair("reg", self.reg)
-        if self.per == "factor":
-            return np.full(cells.shape[0], regs[0]), np.full(cells.shape[1], regs[1])
-        return regs[0] * np.diff(cells.indptr), regs[1] * np.diff(cells.csc.indptr)
+    def _regs(self) -> FloatArray:
+        regs: FloatArray = np.asarray(check_pair("reg", self.reg))
+        # A zero beside a penalty is as good as any tiny number: the factors can shift all size to its side.
+        return np.asarray(np.maximum(regs, ZERO_SHARE * regs.max()))
 
-    def _by_als(
-        self, cells: Observations, pair: Pair, penalties: tuple[FloatArray, FloatArray], monitor: Monitor
-    ) -> Pair:
-        csc = cells.csc
-        left, right = pair
-        while True:
-            _solve(csc.indptr, csc.indices, cells.values[csc.order], left, right, penalties[1], self)
-            _solve(cells.indptr, cells.indices, cells.values, right, left, penalties[0], self)
-            if monitor.record(Sweep({}, self._objective(cells, left, right, penalties), {})):
-                return Pair(left, right)
+    def _ridge(self, reg: float) -> Ridge:
+        """A penalty with this weight beside squares without the factor 1/2."""
+        return Ridge(2.0 * reg, degree_scaling=float(self.per == "cell"))
+
+    def _by_als(self, cells: Observations, pair: Pair, rng: np.random.Generator, monitor: Monitor) -> Pair:
+        regs = self._regs()
+        # Factors s U and V / s have the same product, and one penalty where those of U and V differ.
+        stretch = float((regs[0] / regs[1]) ** 0.25) if regs[0] != regs[1] else 1.0
+        term = Term(core=LowRank(pair.left.shape[1]), reg=self._ridge(float(np.sqrt(regs[0] * regs[1]))))
+        problem = Problem(cells, [term], Squared(2.0), n_threads=self._n_threads())
+        kind = cells.dtype.type
+        start = {"0.row": pair.left * kind(stretch), "0.col": pair.right / kind(stretch)}
+        state = ALS().solve(problem, start, rng, monitor)
+        return Pair(state["0.row"] / kind(stretch), state["0.col"] * kind(stretch))
 
     def _by_batches(
-        self,
-        cells: Observations,
-        pair: Pair,
-        penalties: tuple[FloatArray, FloatArray],
-        rng: np.random.Generator,
-        monitor: Monitor,
+        self, cells: Observations, pair: Pair, rng: np.random.Generator, monitor: Monitor
     ) -> Pair:
         size = check_count("batch_size", self.batch_size)
         rate = check_positive("learning_rate", self.learning_rate)
         momentum = check_fraction("momentum", self.momentum, include_low=True)
+        penalties = self._penalties(cells)
         left, right = np.array(pair.left), np.array(pair.right)
         speeds: tuple[Array, Array] = np.zeros_like(left), np.zeros_like(right)
         last = np.inf
@@ -175,6 +182,13 @@ class PMF(ObservedCompleter):
             if monitor.record(Sweep({}, objective, {}, settled)):
                 return Pair(left, right)
 
+    def _penalties(self, cells: Observations) -> tuple[FloatArray, FloatArray]:
+        """Penalty of each row and of each column."""
+        regs = check_pair("reg", self.reg)
+        if self.per == "factor":
+            return np.full(cells.shape[0], regs[0]), np.full(cells.shape[1], regs[1])
+        return regs[0] * cells.degrees("row"), regs[1] * cells.degrees("col")
+
     def _slopes(
         self,
         cells: Observations,
@@ -185,13 +199,15 @@ class PMF(ObservedCompleter):
     ) -> tuple[FloatArray, FloatArray]:
         """Gradient of the cells of a batch, with their share of the penalty."""
         i, j = cells.rows[picked], cells.indices[picked]
+        weights = None if cells.weights is None else cells.weights[picked]
         rest = np.einsum("ij,ij->i", left[i], right[j]) - cells.values[picked]
+        rest = rest if weights is None else weights * rest
         matrix = sparse.csr_array((rest, (i, j)), shape=cells.shape)
         if self.per == "cell":
             regs = check_pair("reg", self.reg)
             shares = (
-                regs[0] * np.bincount(i, minlength=left.shape[0]),
-                regs[1] * np.bincount(j, minlength=right.shape[0]),
+                regs[0] * np.bincount(i, weights, minlength=left.shape[0]),
+                regs[1] * np.bincount(j, weights, minlength=right.shape[0]),
             )
         else:
             shares = (penalties[0] * picked.size / cells.nnz, penalties[1] * picked.size / cells.nnz)
@@ -210,36 +226,11 @@ class PMF(ObservedCompleter):
         scores = kernels.sddmm(cells.indptr, cells.indices, left, right, n_threads=self._n_threads())
         rest = scores - cells.values
         sizes = (np.einsum("ij,ij->i", f, f, dtype=np.float64) for f in (left, right))
-        return inner(rest, rest) + sum(float(p @ s) for p, s in zip(penalties, sizes, strict=True))
+        weighted = rest if cells.weights is None else cells.weights * rest
+        return inner(weighted, rest) + sum(float(p @ s) for p, s in zip(penalties, sizes, strict=True))
 
     def _solve_rows(self, cells: Observations, right: FloatArray) -> FloatArray:
-        regs = check_pair("reg", self.reg)
-        degree = np.diff(cells.indptr)
-        ridge = regs[0] * (degree if self.per == "cell" else np.ones(cells.shape[0]))
-        values = (cells.values - self.center_).astype(right.dtype)
-        out: Array = np.zeros((cells.shape[0], right.shape[1]), dtype=right.dtype)
-        return _solve(cells.indptr, cells.indices, values, right, out, ridge, self)
-
-
-def _solve(
-    indptr: IndexArray,
-    indices: IndexArray,
-    values: FloatArray,
-    fixed: FloatArray,
-    out: FloatArray,
-    ridge: FloatArray,
-    model: PMF,
-) -> FloatArray:
-    k = fixed.shape[1]
-    return kernels.als_solve(
-        indptr,
-        indices,
-        1.0,
-        values,
-        fixed,
-        np.zeros((k, k), dtype=fixed.dtype),
-        None,
-        out,
-        ridge=ridge.astype(fixed.dtype),
-        n_threads=model._n_threads(),
-    )
+        centred = cells.with_values((cells.values - self.center_).astype(right.dtype))
+        rule = self._ridge(float(self._regs()[0])).factored()
+        terms = [FreeTerm(right, rule)]
+        return solve_rows(centred, Squared(2.0), terms, None, n_threads=self._n_threads())

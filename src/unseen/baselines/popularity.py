@@ -9,6 +9,7 @@ import numpy as np
 from unseen.data import Observations
 from unseen.estimators.base import Completer
 from unseen.exceptions import InvalidDataError, ParameterError
+from unseen.losses import cells_that_count
 from unseen.typing import Features, FloatArray
 
 __all__ = ["Popularity"]
@@ -18,7 +19,7 @@ class Popularity(Completer):
     """Ranks columns by how many rows have them: the baseline of every ranking.
 
     The score of a cell is the share of rows whose cell in its column is stored and not zero,
-    whatever the row.
+    whatever the row. A stored cell counts by its weight, a blank one counts one.
 
     Attributes
     ----------
@@ -53,10 +54,14 @@ class Popularity(Completer):
         if row_features is not None or col_features is not None:
             raise ParameterError("Popularity takes no row_features or col_features; use BiasIMC for these")
         cells = self._read_target(X)
-        if cells.nnz == 0:
+        if cells_that_count(cells).nnz == 0:
             raise InvalidDataError(f"X ({cells.shape[0]} x {cells.shape[1]}) has no observed cell")
-        counts = np.bincount(cells.indices[cells.values != 0], minlength=cells.shape[1])
-        self.col_factors_ = (counts[:, None] / cells.shape[0]).astype(cells.dtype)
+        n_rows, n_cols = cells.shape
+        weights = None if cells.weights is None else cells.weights[cells.values != 0]
+        counts = np.bincount(cells.indices[cells.values != 0], weights, minlength=n_cols)
+        blank = n_rows - np.bincount(cells.indices, minlength=n_cols)
+        total = np.maximum(blank + cells.degrees("col"), np.finfo(float).tiny)
+        self.col_factors_ = (counts / total)[:, None].astype(cells.dtype)
         self.row_factors_ = np.ones((cells.shape[0], 1), dtype=cells.dtype)
         self.history_, self.n_iter_, self.converged_ = [], 1, True
         self.row_ids_, self.col_ids_ = cells.row_ids, cells.col_ids

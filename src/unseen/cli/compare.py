@@ -64,6 +64,7 @@ def compare(
     row: o.Row = None,
     col: o.Col = None,
     value: o.Value = None,
+    weight: o.Weight = None,
     no_value: o.NoValue = False,
     sep: o.Sep = None,
     no_header: o.NoHeader = False,
@@ -85,17 +86,21 @@ def compare(
         raise UsageError("--time and --split time go together")
     arguments: dict[str, Any] = {}
     if task is Meaning.MULTILABEL:
+        if weight is not None:
+            raise UsageError(f"--weight {weight}: every label counts one")
         features, labels = read_extreme(data)
         arguments |= {"X": features, "y": labels}
     else:
         from unseen.cli.sources import read_features
 
-        file = o.cell_file(data, row, col, value, no_value, sep, no_header, edges, task=task.value)
+        file = o.cell_file(
+            data, row, col, value, no_value, sep, no_header, edges, task=task.value, weight=weight
+        )
         cells = file.read()
         found, _ = read_features(file, cells, row_features, col_features, id_column, missing.value)
         arguments |= {"X": cells, **found}
         if time_column is not None:
-            arguments["times"] = replace(file, value=time_column, has_values=True).read().values
+            arguments["times"] = replace(file, value=time_column, weight=None, has_values=True).read().values
     result = run(
         **arguments,
         task=task.value,

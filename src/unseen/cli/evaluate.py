@@ -72,6 +72,7 @@ def evaluate(
     row: o.Row = None,
     col: o.Col = None,
     value: o.Value = None,
+    weight: o.Weight = None,
     no_value: o.NoValue = False,
     sep: o.Sep = None,
     no_header: o.NoHeader = False,
@@ -120,6 +121,7 @@ def evaluate(
             "row": row,
             "col": col,
             "value": value,
+            "weight": weight,
             "has_values": not no_value,
             "sep": sep,
             "header": not no_header,
@@ -144,7 +146,7 @@ def evaluate(
     model = build(
         method, task, o.hyper_parameters(rank, reg, center, max_iter, seed, n_jobs, 0), settings or []
     )
-    file = o.cell_file(source, row, col, value, no_value, sep, no_header, edges, task=meaning)
+    file = o.cell_file(source, row, col, value, no_value, sep, no_header, edges, task=meaning, weight=weight)
     if meaning == "links":
         if names or folds is not None or split is not SplitBy.ENTRIES or row_features or col_features:
             raise UsageError("--task links ranks pairs: no --metrics, --folds, --split or features with it")

@@ -35,6 +35,7 @@ def fit(
     row: o.Row = None,
     col: o.Col = None,
     value: o.Value = None,
+    weight: o.Weight = None,
     no_value: o.NoValue = False,
     sep: o.Sep = None,
     no_header: o.NoHeader = False,
@@ -68,7 +69,7 @@ def fit(
 
         refuse_options(
             "a file of features and labels needs none",
-            row=row, col=col, value=value, sep=sep, row_features=row_features,
+            row=row, col=col, value=value, weight=weight, sep=sep, row_features=row_features,
             col_features=col_features, id_column=id_column,
         )  # fmt: skip
         fit_labels(out, model, data, model_path, method)
@@ -77,6 +78,7 @@ def fit(
         from unseen.cli.by_blocks import fit_by_blocks
 
         refuse_options("a fit by blocks reads Parquet alone", sep=sep)
+        refuse_options("a fit by blocks lets every cell count one", weight=weight)
         if missing is not o.Missing.ERROR:
             raise UsageError("--missing: a fit by blocks wants features of every id; only error is known")
         about = {"method": method, "task": task_of(method, task)}
@@ -92,7 +94,8 @@ def fit(
             out, model, data, model_path, about, columns, features, dask=dask, memory=memory, n_jobs=n_jobs
         )
         return
-    file = o.cell_file(data, row, col, value, no_value, sep, no_header, edges, task=task_of(method, task))
+    meaning = task_of(method, task)
+    file = o.cell_file(data, row, col, value, no_value, sep, no_header, edges, task=meaning, weight=weight)
     cells = file.read()
     features, names = read_features(file, cells, row_features, col_features, id_column, missing.value)
     out.note(f"{data}: {cells.shape[0]:,} rows, {cells.shape[1]:,} columns, {cells.nnz:,} cells")
@@ -136,6 +139,7 @@ def remember(
         "row": row,
         "col": col,
         "value": value,
+        "weight": file.weight_column(),
         "row_feature_names": names.get("row"),
         "col_feature_names": names.get("col"),
     }

@@ -48,6 +48,10 @@ Col = Annotated[
 ]
 Value = Annotated[str | None, typer.Option("--value", metavar="NAME", help="Column with values [third].")]
 NoValue = Annotated[bool, typer.Option("--no-value", help="Each line counts one; there is no value column.")]
+Weight = Annotated[
+    str | None,
+    typer.Option("--weight", metavar="NAME", help="Column with how much each cell counts [all count one]."),
+]
 Sep = Annotated[
     str | None,
     typer.Option(
@@ -131,6 +135,7 @@ def cell_file(
     edges: Edges,
     *,
     task: str,
+    weight: str | None = None,
 ) -> CellFile:
     """The file of cells that the options describe; positives need no values, links have none."""
     from unseen.cli.sources import CellFile
@@ -138,6 +143,8 @@ def cell_file(
     links = task == "links"
     if links and value is not None:
         raise UsageError(f"--value {value}: links have no values, each line is one")
+    if links and weight is not None:
+        raise UsageError(f"--weight {weight}: links have no weights, each line is one")
     if links and edges is Edges.DIRECTED:
         raise UsageError("--edges directed: the task links is for graphs without directions")
     if no_value and value is not None:
@@ -153,6 +160,7 @@ def cell_file(
         edges=edges.value,
         values_optional=task != "explicit",
         links=links,
+        weight=weight,
     )
 
 

@@ -62,7 +62,9 @@ def score_model(
         raise UsageError("--exclude is needed for a model of links: the file that it was fitted to")
     if list_length is not None and not as_list:
         raise UsageError("--list-length is for models of links, scored without --metrics")
-    cells = like_training(model, test_path, **columns, links=links).read()
+    if links and columns["weight"] is not None:
+        raise UsageError(f"--weight {columns['weight']}: links have no weights, each line is one")
+    cells = like_training(model, test_path, **columns, links=links, weighted=not links).read()
     ids = training_ids(model, "row"), training_ids(model, "col")
     test, n_lost = within_training(cells, *ids, test_path, unknown, links=links)
     if exclude is None:

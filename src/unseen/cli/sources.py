@@ -57,6 +57,8 @@ class CellFile:
     links : bool
         Whether lines are links of one undirected graph. A file that is no table by its name is then
         a list of edges.
+    weight : str or None
+        Column with how much each cell counts; by default all count one.
     """
 
     path: Path
@@ -69,10 +71,12 @@ class CellFile:
     edges: Literal["no", "undirected", "directed"] = "no"
     values_optional: bool = False
     links: bool = False
+    weight: str | None = None
 
     def read(self) -> Observations:
         """Read all cells, with the ids as vocabularies."""
         if self.is_edge_list:
+            self.weight_column()  # refuses what a list of edges cannot have
             cells = read_edges(self.path, directed=self.edges == "directed", sep=self._edge_separator())
             return as_graph(cells, self.path) if self.links else cells
         if not self.links:
@@ -90,11 +94,13 @@ class CellFile:
     def _read_table(self) -> Observations:
         sep = guess_separator(self.path, self.sep)
         row, col, value = self.columns()
+        weight = self.weight_column()
         return read_triples(
             self.path,
             row=self._for_reader(row),
             col=self._for_reader(col),
             value=None if value is None else self._for_reader(value),
+            weight=None if weight is None else self._for_reader(weight),
             sep=sep,
             header=self.header,
         )
@@ -111,6 +117,18 @@ class CellFile:
         if not self.has_values or (self.values_optional and self.value is None and len(names) == 2):
             return row, col, None
         return row, col, self._resolve("--value", self.value, names, 2)
+
+    def weight_column(self) -> str | None:
+        """Name of the column with weights, if there is one."""
+        if self.weight is None:
+            return None
+        if self.is_edge_list:
+            raise UsageError(f"--weight {self.weight}: a list of edges has no columns of numbers")
+        names = column_names(self.path, guess_separator(self.path, self.sep), self.header)
+        weight = self._resolve("--weight", self.weight, names, 0)
+        if weight in self.columns():
+            raise UsageError(f"--weight {self.weight}: column {weight!r} of {self.path} has another meaning")
+        return weight
 
     def _resolve(self, option: str, given: str | None, names: list[str], default: int) -> str:
         if given in names:
@@ -257,13 +275,18 @@ def like_training(
     sep: str | None = None,
     header: bool = True,
     links: bool = False,
+    weight: str | None = None,
+    weighted: bool = False,
 ) -> CellFile:
-    """A file whose columns are named as in the training file, where it has such columns."""
+    """A file whose columns are named as in the training file, where it has such columns.
+
+    Weights are looked for only where they count (``weighted``).
+    """
     if links and not is_table(path):
         return CellFile(path, sep=sep, links=True)
     names = column_names(path, guess_separator(path, sep), header)
     source = getattr(model, "source_", None) or {}
-    given = {"row": row, "col": col, "value": value}
+    given = {"row": row, "col": col, "value": value} | ({"weight": weight} if weighted else {})
     for key in given:
         if given[key] is None and source.get(key) in names:
             given[key] = source[key]
@@ -276,6 +299,7 @@ def like_training(
         sep=sep,
         header=header,
         links=links,
+        weight=given.get("weight"),
     )
 
 

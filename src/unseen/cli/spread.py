@@ -35,7 +35,11 @@ def remind(model: Any, path: Path, columns: dict[str, Any]) -> None:
     source = getattr(model, "source_", None) or {}
     links = is_of_links(model)
     has_values = not links and source.get("value") is not None
-    file = like_training(model, path, has_values=has_values, links=links, **columns)
+    file = like_training(model, path, has_values=has_values, links=links, weighted=not links, **columns)
+    if source.get("weight") is not None and file.weight is None:
+        raise UsageError(
+            f"{path} lacks the column {source['weight']!r} of weights that the model was fitted with"
+        )
     cells, unknown = onto_training(file.read(), training_ids(model, "row"), training_ids(model, "col"))
     if any(ids.size for ids in unknown.values()):
         raise UsageError(f"{path} has ids that the model does not know; --train is what it was fitted to")

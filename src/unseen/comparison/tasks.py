@@ -97,6 +97,8 @@ class CellTask(Task):
         if task == "links":
             if split != "entries" or row_features is not None or col_features is not None:
                 raise ParameterError("links are compared on held-out links, without features")
+            if self.cells.weights is not None:
+                raise InvalidDataError("links have no weights: each is found or missed")
             if self.cells.shape[0] != self.cells.shape[1]:
                 raise InvalidDataError(
                     f"X is {self.cells.shape[0]} x {self.cells.shape[1]}; links need a square matrix"

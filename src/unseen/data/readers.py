@@ -22,8 +22,8 @@ from unseen.validation import check_count
 __all__ = ["read_edges", "read_triples"]
 
 Column: TypeAlias = str | int
-Chunk: TypeAlias = tuple[Any, Any, Array | None]
-"""Row ids, column ids and values of some lines."""
+Chunk: TypeAlias = tuple[Any, Any, list[Array]]
+"""Row ids, column ids and numbers (values, weights, where there are such columns) of some lines."""
 
 _NO_VALUE = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")
 
@@ -34,6 +34,7 @@ def read_triples(
     row: Column,
     col: Column,
     value: Column | None = None,
+    weight: Column | None = None,
     sep: str = ",",
     header: bool = True,
     encoding: str = "utf-8",
@@ -53,6 +54,8 @@ def read_triples(
         Columns with the ids, by name or by position from 0.
     value : str or int, optional
         Column with the values; without it every pair counts one. An empty field is a missing cell.
+    weight : str or int, optional
+        Column with how much each cell counts, a number zero or larger in every line.
     sep : str, default=","
         What stands between two fields.
     header : bool, default=True
@@ -79,23 +82,31 @@ def read_triples(
     """
     check_count("chunk_rows", chunk_rows)
     is_parquet = Path(path).suffix in (".parquet", ".pq")
+    given = {name: column for name, column in (("value", value), ("weight", weight)) if column is not None}
     if is_parquet:
-        chunks = _parquet_chunks(path, row, col, value, chunk_rows)
+        chunks = _parquet_chunks(path, row, col, given, chunk_rows)
     else:
         if len(sep) != 1:
             raise ParameterError(f"sep must be one character, got {sep!r}.")
-        table = _TextTable(path, row, col, value, sep, header, encoding)
+        table = _TextTable(path, row, col, given, sep, header, encoding)
         chunks = table.chunks(chunk_rows)
     row_builder, col_builder = (VocabularyBuilder(f"{path}: column {name!r}") for name in (row, col))
-    rows, cols, values = IdColumn(row_builder), IdColumn(col_builder), GrowingArray(np.float64)
+    rows, cols = IdColumn(row_builder), IdColumn(col_builder)
+    numbers = {name: GrowingArray(np.float64) for name in given}
     n_lines = n_missing = 0
-    for row_chunk, col_chunk, value_chunk in chunks:
+    for row_chunk, col_chunk, number_chunks in chunks:
         rows.append(row_chunk)
         cols.append(col_chunk)
+        for name, chunk in zip(given, number_chunks, strict=True):
+            missing = np.isnan(chunk)
+            if name == "weight" and missing.any():
+                line = n_lines + int(np.argmax(missing))
+                raise unreadable(
+                    path, None, f"column {weight!r} has no weight in line {line} (from 0, header apart)."
+                )
+            n_missing += int(np.count_nonzero(missing))
+            numbers[name].append(chunk)
         n_lines += len(row_chunk)
-        if value_chunk is not None:
-            n_missing += int(np.count_nonzero(np.isnan(value_chunk)))
-            values.append(value_chunk)
     if not n_lines:
         raise unreadable(path, None, "the file holds no cells.")
     if n_missing:
@@ -109,7 +120,8 @@ def read_triples(
     return Observations.from_triples(
         rows.finish(row_final),
         cols.finish(col_final),
-        None if value is None else values.finish(),
+        None if value is None else numbers["value"].finish(),
+        weights=None if weight is None else numbers["weight"].finish(),
         duplicates=duplicates,
         row_ids=row_ids,
         col_ids=col_ids,
@@ -124,7 +136,7 @@ class _TextTable:
         path: PathLike,
         row: Column,
         col: Column,
-        value: Column | None,
+        numbers: dict[str, Column],
         sep: str,
         header: bool,
         encoding: str,
@@ -138,7 +150,7 @@ class _TextTable:
             raise unreadable(path, None, "the file is empty.")
         self.n_fields = len(first)
         self.row, self.col = self._position("row", row, first), self._position("col", col, first)
-        self.value = None if value is None else self._position("value", value, first)
+        self.numbers = [self._position(name, column, first) for name, column in numbers.items()]
 
     def _position(self, argument: str, column: Column, first: list[str]) -> int:
         if isinstance(column, str) and self.header and column in first:
@@ -161,8 +173,7 @@ class _TextTable:
 
         names = [str(number) for number in range(self.n_fields)]
         wanted = {str(self.row): pa.string(), str(self.col): pa.string()}
-        if self.value is not None:
-            wanted[str(self.value)] = pa.float64()
+        wanted |= {str(number): pa.float64() for number in self.numbers}
         read = arrow_csv.ReadOptions(
             use_threads=False,
             # pyarrow reads some thirty blocks ahead, so they must be small.
@@ -184,8 +195,8 @@ class _TextTable:
                     rows, cols = batch.column(str(self.row)), batch.column(str(self.col))
                     if self._has_empty(rows) or self._has_empty(cols):
                         raise pa.ArrowInvalid("an id is empty")
-                    value = None if self.value is None else batch.column(str(self.value))
-                    yield rows, cols, None if value is None else value.to_numpy(zero_copy_only=False)
+                    numbers = [batch.column(str(number)) for number in self.numbers]
+                    yield rows, cols, [number.to_numpy(zero_copy_only=False) for number in numbers]
         except (pa.ArrowInvalid, OSError) as error:
             # Read again by the slower way, which knows the number of the line.
             for _ in self._plain_chunks(1 << 14):
@@ -204,14 +215,13 @@ class _TextTable:
             try:
                 lines = self._checked(reader)
                 while chunk := list(itertools.islice(lines, chunk_rows)):
-                    rows, cols, values = zip(*chunk, strict=True)
-                    numbers = None if self.value is None else np.array(values, dtype=np.float64)
-                    yield np.array(rows), np.array(cols), numbers
+                    rows, cols, *numbers = zip(*chunk, strict=True)
+                    yield np.array(rows), np.array(cols), [np.array(n, dtype=np.float64) for n in numbers]
             except csv.Error as error:
                 raise unreadable(self.path, reader.line_num, f"{error}.") from error
 
-    def _checked(self, reader: Any) -> Iterator[tuple[str, str, float | None]]:
-        """Yield the three fields of each line; what is wrong is reported with its line."""
+    def _checked(self, reader: Any) -> Iterator[tuple[Any, ...]]:
+        """Yield the ids and numbers of each line; what is wrong is reported with its line."""
         lines = (fields for fields in reader if fields)
         for fields in itertools.islice(lines, int(self.header), None):
             if len(fields) != self.n_fields:
@@ -219,20 +229,20 @@ class _TextTable:
                 raise unreadable(self.path, reader.line_num, reason)
             if not fields[self.row] or not fields[self.col]:
                 raise unreadable(self.path, reader.line_num, f"an id is empty: {fields!r}.")
-            number = None
-            if self.value is not None:
-                text = fields[self.value].strip()
+            numbers = []
+            for place in self.numbers:
+                text = fields[place].strip()
                 try:
                     # Python would read 1_000 as a number; nobody else does.
-                    number = np.nan if text in _NO_VALUE else float(text.replace("_", "?"))
+                    numbers.append(np.nan if text in _NO_VALUE else float(text.replace("_", "?")))
                 except ValueError:
-                    reason = f"{fields[self.value]!r} is not a number; a number or an empty field is wanted."
+                    reason = f"{fields[place]!r} is not a number; a number or an empty field is wanted."
                     raise unreadable(self.path, reader.line_num, reason) from None
-            yield fields[self.row], fields[self.col], number
+            yield fields[self.row], fields[self.col], *numbers
 
 
 def _parquet_chunks(
-    path: PathLike, row: Column, col: Column, value: Column | None, chunk_rows: int
+    path: PathLike, row: Column, col: Column, numbers: dict[str, Column], chunk_rows: int
 ) -> Iterator[Chunk]:
     try:
         import pyarrow as pa
@@ -245,7 +255,7 @@ def _parquet_chunks(
         raise unreadable(path, None, str(error)) from error
     with file:
         names = file.schema_arrow.names
-        given = {"row": row, "col": col} | ({} if value is None else {"value": value})
+        given = {"row": row, "col": col, **numbers}
         wanted = [_parquet_column(path, argument, column, names) for argument, column in given.items()]
         first = 0
         for batch in file.iter_batches(batch_size=chunk_rows, columns=list(dict.fromkeys(wanted))):
@@ -254,13 +264,13 @@ def _parquet_chunks(
                 if column.null_count:
                     line = first + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
                     raise unreadable(path, None, f"column {name!r} has no id in row {line} (from 0).")
-            numbers = None
-            if value is not None:
+            found = []
+            for name in wanted[2:]:
                 try:
-                    numbers = batch.column(wanted[2]).cast(pa.float64()).to_numpy(zero_copy_only=False)
+                    found.append(batch.column(name).cast(pa.float64()).to_numpy(zero_copy_only=False))
                 except pa.ArrowInvalid as error:
-                    raise unreadable(path, None, f"column {wanted[2]!r}: {error}.") from error
-            yield ids[0], ids[1], numbers
+                    raise unreadable(path, None, f"column {name!r}: {error}.") from error
+            yield ids[0], ids[1], found
             first += batch.num_rows
 
 

@@ -9,6 +9,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from unseen.data import Observations
+from unseen.losses import cells_that_count
 from unseen.typing import BoolArray, IndexArray
 
 __all__ = ["Blocks", "find_blocks"]
@@ -57,7 +58,8 @@ class Blocks:
 def find_blocks(cells: Observations) -> Blocks:
     """Find the connected blocks of the known cells.
 
-    Two cells are connected when they share a row or a column. Time and memory are O(cells).
+    Two cells are connected when they share a row or a column. Cells of weight zero say nothing and connect
+    nothing. Time and memory are O(cells).
 
     Parameters
     ----------
@@ -78,6 +80,7 @@ def find_blocks(cells: Observations) -> Blocks:
     >>> blocks.row_block, blocks.col_block
     (array([0, 1]), array([0, 0, 1]))
     """
+    cells = cells_that_count(cells)
     n, m = cells.shape
     # The graph with rows and columns as nodes, written as CSR at once: columns have no links of their own.
     indptr = np.concatenate([cells.indptr, np.full(m, cells.nnz, dtype=cells.indptr.dtype)])

@@ -4,7 +4,8 @@ With the factors of the other side fixed, the objective is quadratic in p_i with
 A_i = ridge I + w0 Q'Q + sum_j c_ij q_j q_j', j over the known cells of row i; B_j likewise. Solutions
 within a noise of variance s^2 of the optimum move the prediction p_i . q_j by a standard deviation of
 s sqrt(q_j' A_i^-1 q_j + p_i' B_j^-1 p_i). Biases that were subtracted first add s^2 / (n_i + reg) for each
-side; those learned with the factors are one more coordinate of p_i, and of q_j.
+side, n_i the number of cells or the sum of their weights: a cell of weight w has noise of variance s^2 / w.
+Those learned with the factors are one more coordinate of p_i, and of q_j.
 """
 
 from __future__ import annotations
@@ -123,14 +124,13 @@ class Curvature:
         ndarray of float64
             Zero for models without biases.
         """
-        cells, csc = self.cells, self.cells.csc
         total = np.zeros(len(rows))
-        for bias, indptr, asked, reg in (
-            (self.offsets.row, cells.indptr, rows, self.offsets.reg_row),
-            (self.offsets.col, csc.indptr, cols, self.offsets.reg_col),
+        for side, bias, asked, reg in (
+            ("row", self.offsets.row, rows, self.offsets.reg_row),
+            ("col", self.offsets.col, cols, self.offsets.reg_col),
         ):
             if bias is not None:
-                size = np.diff(indptr)[asked] + reg
+                size = self.cells.degrees(side)[asked] + reg
                 total += np.divide(1.0, size, out=np.full(len(size), np.inf), where=size > 0)
         return total
 

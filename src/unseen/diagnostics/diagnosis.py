@@ -14,6 +14,7 @@ from unseen.diagnostics.blocks import Blocks, find_blocks
 from unseen.diagnostics.probe import Isometry, probe_isometry
 from unseen.diagnostics.verdict import make_verdict
 from unseen.exceptions import InvalidDataError
+from unseen.losses import cells_that_count
 from unseen.parallel import one_blas_thread
 from unseen.typing import IndexArray
 from unseen.validation import check_count, check_n_jobs, check_rng
@@ -303,7 +304,7 @@ def diagnose(
     rank = check_count("rank", rank)
     n_probes = check_count("n_probes", n_probes)
     rng, n_threads = check_rng(random_state), check_n_jobs(n_jobs)
-    cells = Observations.from_any(X)
+    cells = cells_that_count(Observations.from_any(X))
     n, m = cells.shape
     if cells.nnz == 0:
         raise InvalidDataError(

@@ -16,6 +16,7 @@ from unseen.diagnostics.curvature import Curvature, curvature_of, why_no_curvatu
 from unseen.diagnostics.noise import Noise, noise_of
 from unseen.diagnostics.refits import refit_predictions
 from unseen.exceptions import InvalidDataError, ParameterError
+from unseen.losses import cells_that_count
 from unseen.parallel import one_blas_thread
 from unseen.typing import BoolArray, Features, FloatArray, IndexArray
 from unseen.validation import check_choice, check_count, check_entries, check_fraction, check_rng
@@ -44,7 +45,8 @@ class Identifiability:
     std : ndarray
         How far the prediction moves over solutions that fit as well.
     noise : ndarray
-        Standard deviation of the part of the values that no model of this kind explains.
+        Standard deviation of the part of the values that no model of this kind explains, for cells of
+        weight one; a cell of weight w has 1/sqrt(w) of it.
     determined : ndarray of bool
         False where no chain of known cells connects row and column, so that only the baseline is
         known there. Always True for models with features.
@@ -242,8 +244,10 @@ def identifiability(
         data = spread.data
         kept = share if method == "resample" else None
         std = refit_predictions(model, data, (i, j), prediction, n_refits, kept, check_rng(random_state))
-        known = model.predict_entries(data.cells.rows, data.cells.indices) - data.cells.values
-        noise = np.full(len(i), float(np.sqrt(np.mean(np.square(known, dtype=np.float64)))))
+        cells = cells_that_count(data.cells)
+        known = np.square(model.predict_entries(cells.rows, cells.indices) - cells.values, dtype=np.float64)
+        known = known if cells.weights is None else cells.weights * known
+        noise = np.full(len(i), float(np.sqrt(np.mean(known))))
     dtype = prediction.dtype
     return Identifiability(
         prediction,

@@ -21,7 +21,10 @@ MAX_LEVERAGE = 0.9
 
 @dataclass(frozen=True)
 class Noise:
-    """Variance of residuals, ``mean * row[i] * col[j]``; factors of None are one."""
+    """Variance of residuals, ``mean * row[i] * col[j]``; factors of None are one.
+
+    That of cells of weight one: a cell of weight w has 1/w of it.
+    """
 
     mean: float
     row: FloatArray | None = None
@@ -38,8 +41,8 @@ def noise_of(model: Any, curvature: Curvature) -> Noise:
     """Learn the noise from the training cells, corrected for what each cell gave to its own fit.
 
     A training residual e is smaller than a new one; with the cell's leverage h (the derivative of
-    its prediction by its value), e^2 / (1 - h) has the variance of the noise. Rows and columns
-    multiply it, shrunk to one by as much as ``PRIOR_CELLS`` average cells.
+    its prediction by its value), w e^2 / (1 - h) has the variance of the noise, w the weight of the cell.
+    Rows and columns multiply it, shrunk to one by as much as ``PRIOR_CELLS`` average cells.
 
     Parameters
     ----------
@@ -62,8 +65,14 @@ def noise_of(model: Any, curvature: Curvature) -> Noise:
         shift = np.asarray(curvature.offsets.at(rows, cols))
         weight, wanted = CellLoss(loss, cells.with_values(cells.values - shift)).stored()
         return Noise(_of_all_cells(model, curvature, scores, wanted + shift, weight))
-    leverage = np.minimum(curvature.leverage(rows, cols), MAX_LEVERAGE)
-    squares = (cells.values.astype(np.float64) - scores) ** 2 / (1.0 - leverage)
+    leverage = curvature.leverage(rows, cols)
+    residual = cells.values.astype(np.float64) - scores
+    if cells.weights is not None:
+        counted = cells.weights > 0
+        weights = cells.weights[counted].astype(np.float64)
+        rows, cols, leverage = rows[counted], cols[counted], weights * leverage[counted]
+        residual = np.sqrt(weights) * residual[counted]
+    squares = residual**2 / (1.0 - np.minimum(leverage, MAX_LEVERAGE))
     return _by_row_and_column(squares, rows, cols, cells.shape)
 
 

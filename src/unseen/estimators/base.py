@@ -21,7 +21,14 @@ from unseen.parallel import one_blas_thread
 from unseen.typing import Features, FloatArray, IndexArray
 from unseen.validation import check_count, check_entries, check_features, check_n_jobs, check_positive, held
 
-__all__ = ["Completer"]
+__all__ = ["Completer", "refuse_weights"]
+
+
+def refuse_weights(cells: Observations, model: Any, why: str) -> Observations:
+    """The cells, or an error if they have weights, which this model would have to ignore."""
+    if cells.weights is not None:
+        raise InvalidDataError(f"{type(model).__name__} takes no weights of cells: {why}")
+    return cells
 
 
 class Completer(TransformerMixin, BaseEstimator):  # type: ignore[misc]

@@ -6,11 +6,18 @@ from typing import Any, Self
 
 import numpy as np
 
+from unseen.cores import Full
 from unseen.data import Observations
 from unseen.estimators.base import Completer
 from unseen.exceptions import InvalidDataError, ParameterError
-from unseen.offsets import Offsets, bias_objective, bias_sweeps, row_biases
-from unseen.solvers import Monitor, Sweep
+from unseen.losses import Squared, cells_that_count
+from unseen.maps import Constant, Identity
+from unseen.offsets import Offsets, cell_mean, row_biases
+from unseen.problem import Pair, Problem
+from unseen.regularisers import Ridge
+from unseen.solvers import Monitor
+from unseen.solvers.biases import BiasSweeps
+from unseen.terms import Term
 from unseen.typing import Features, FloatArray
 from unseen.validation import check_count, check_pair, check_positive
 
@@ -20,9 +27,11 @@ __all__ = ["BiasModel"]
 class BiasModel(Completer):
     """A mean, a bias for each row and a bias for each column.
 
-    min over b, c   1/2 sum_observed (x_ij - mu - b_i - c_j)^2 + reg_row/2 ||b||^2 + reg_col/2 ||c||^2
+    min over b, c   1/2 sum_observed w_ij (x_ij - mu - b_i - c_j)^2 + reg_row/2 ||b||^2 + reg_col/2 ||c||^2
 
-    mu is the mean of the observed cells. Rows or columns without a cell have bias zero.
+    w is the weight of a cell, one unless cells have some, and mu the mean of the observed cells by these
+    weights. Rows or columns without a cell have bias zero. In the parts of :class:`Completion` the biases
+    are ``Term(Identity(), Constant(), Full(), Ridge(reg_row))`` and its mirror image.
 
     Parameters
     ----------
@@ -95,33 +104,40 @@ class BiasModel(Completer):
         cells = self._read_target(X)
         if cells.nnz == 0:
             raise InvalidDataError(f"X ({cells.shape[0]} x {cells.shape[1]}) has no observed cell")
-        reg_row, reg_col = check_pair("reg", self.reg)
+        problem = self._problem(cells)
         monitor = Monitor(
             check_count("max_iter", self.max_iter),
             check_positive("tol", self.tol, strict=False),
             verbose=self.verbose,
             label=type(self).__name__,
         )
-        sweeps = bias_sweeps(cells, reg_row, reg_col)
-        while True:
-            offsets = next(sweeps)
-            if monitor.record(Sweep({}, bias_objective(cells, offsets), {})):
-                break
-        monitor.close()
-        assert offsets.row is not None
-        assert offsets.col is not None
-        self.offsets_ = offsets
-        self.mean_ = offsets.mean
-        self.row_bias_ = offsets.row.astype(cells.dtype)
-        self.col_bias_ = offsets.col.astype(cells.dtype)
-        self.row_factors_ = offsets.row_coordinates(cells.shape[0], offsets.row).astype(cells.dtype)
-        self.col_factors_ = offsets.col_coordinates(cells.shape[1], offsets.col).astype(cells.dtype)
+        state = BiasSweeps().solve(problem, {}, np.random.default_rng(0), monitor)
+        row, col = state["0.core"][:, 0], state["1.core"][0]
+        self.mean_ = cell_mean(cells)
+        # Kept as offsets, as those that other models subtract first.
+        self.offsets_ = offsets = Offsets(self.mean_, row, col, *check_pair("reg", self.reg))
+        self.row_bias_, self.col_bias_ = row.astype(cells.dtype), col.astype(cells.dtype)
+        self.row_factors_ = offsets.row_coordinates(cells.shape[0], row).astype(cells.dtype)
+        self.col_factors_ = offsets.col_coordinates(cells.shape[1], col).astype(cells.dtype)
         self.history_, self.n_iter_ = monitor.history, len(monitor.history)
         self.converged_ = monitor.converged
         self.row_ids_, self.col_ids_ = cells.row_ids, cells.col_ids
         self.n_features_in_ = cells.shape[1]
         self._remember(cells)
         return self
+
+    def _read_target(self, X: Any) -> Observations:
+        return cells_that_count(super()._read_target(X))
+
+    def _problem(self, cells: Observations) -> Problem:
+        """Two biases over the mean."""
+        reg_row, reg_col = check_pair("reg", self.reg)
+        terms = [
+            Term(Identity(), Constant(), Full(), Ridge(reg_row)),
+            Term(Constant(), Identity(), Full(), Ridge(reg_col)),
+        ]
+        level = Pair(np.full((cells.shape[0], 1), cell_mean(cells)), np.ones((cells.shape[1], 1)))
+        return Problem(cells, terms, Squared(), known=level)
 
     def _fold_in(self, cells: Observations, row_features: Features | None) -> FloatArray:
         offsets: Offsets = self.offsets_

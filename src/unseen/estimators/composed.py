@@ -111,7 +111,7 @@ class ComposedCompleter(FactoredCompleter):
         return self
 
     def _refuse_empty(self, cells: Observations) -> None:
-        if cells.nnz == 0:
+        if cells.nnz == 0 or not (cells.weights is None or cells.weights.any()):
             raise InvalidDataError(
                 f"X ({cells.shape[0]} x {cells.shape[1]}) has no observed cell, so there is nothing to learn "
                 "from; at least one stored value that is not NaN is needed"

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from unseen import kernels
 from unseen.data import Observations
 from unseen.estimators.composed import ComposedCompleter, Composition
-from unseen.estimators.pu_rates import Rates
+from unseen.estimators.pu_rates import Rates, n_positives
 from unseen.estimators.reg_scale import lambda_max, resolve_reg
 from unseen.exceptions import DataWarning, InvalidDataError, ParameterError, UnsupportedComposition
 from unseen.linalg.blocked import gram
@@ -80,7 +80,7 @@ class PositiveCompleter(ComposedCompleter):
         return _positives(cells, self.weights)
 
     def _refuse_empty(self, cells: Observations) -> None:
-        if cells.nnz == 0:
+        if n_positives(cells) == 0:
             warnings.warn(
                 f"X ({cells.shape[0]} x {cells.shape[1]}) has no positive, so every prediction is zero",
                 DataWarning,
@@ -235,7 +235,20 @@ class PositiveCompleter(ComposedCompleter):
 
 
 def _positives(cells: Observations, weights: bool | None) -> Observations:
-    """Drop stored zeros; refuse what is neither a positive nor asked for."""
+    """Drop stored zeros; refuse what is neither a positive nor asked for.
+
+    A cell of weight zero says nothing, whatever its value. It stays, as a positive that counts nothing:
+    dropped, it would be one of the blank cells, which say something here.
+    """
+    if cells.weights is not None:
+        silent = cells.weights == 0
+        cells = cells.with_values(np.where(silent, cells.values.dtype.type(1), cells.values))
+        _refuse(
+            cells,
+            (cells.values == 0) & (cells.weights != 1),
+            "a stored zero is a blank cell here, and these weigh what the method gives them: its weight can "
+            "be 1, or 0 to say nothing",
+        )
     values = cells.values
     _refuse(cells, values < 0, "a positive has a value above zero", "Negative values in data: ")
     _refuse(

@@ -17,7 +17,7 @@ from unseen.validation import check_count, check_fraction
 if TYPE_CHECKING:
     from unseen.estimators.pu_base import PositiveCompleter
 
-__all__ = ["Rates", "alpha_grid", "choose_rates", "given_rates", "hidden_share"]
+__all__ = ["Rates", "alpha_grid", "choose_rates", "given_rates", "hidden_share", "n_positives"]
 
 HELD_OUT = 0.2
 """Share of the positives that is hidden to compare settings."""
@@ -43,7 +43,12 @@ class Rates(NamedTuple):
 
 def density(cells: Observations) -> float:
     """Share of cells that are seen as positive; one cell at least, so that nothing divides by zero."""
-    return max(cells.nnz, 1) / max(cells.shape[0] * cells.shape[1], 1)
+    return max(n_positives(cells), 1) / max(cells.shape[0] * cells.shape[1], 1)
+
+
+def n_positives(cells: Observations) -> int:
+    """Stored cells that count; those of weight zero do not."""
+    return cells.nnz if cells.weights is None else int(np.count_nonzero(cells.weights))
 
 
 def given_rates(alpha: Any, rho: Any, class_prior: Any, seen: float) -> Rates | None:
@@ -102,11 +107,11 @@ def choose_rates(
     """
     k = check_count("list_length", list_length)
     mask = held_out_positives(cells, rng)
-    count = int(mask.sum())
+    count, total = int(mask.sum()), n_positives(cells)
     seen = density(cells)
-    if count == 0 or count == cells.nnz:
+    if count == 0 or count == total:
         warnings.warn(
-            f'alpha="auto" needs positives to hold out and there are {cells.nnz}; alpha=0.5 is used',
+            f'alpha="auto" needs positives to hold out and there are {total}; alpha=0.5 is used',
             DataWarning,
             stacklevel=2,
         )
@@ -127,7 +132,7 @@ def choose_rates(
             warnings.simplefilter("ignore", ConvergenceWarning)
             probe._fit_validated(training, features)
         hits, wanted = listed_hits(probe, training, hidden, k)
-        share = hidden_share(hits, count / cells.nnz)
+        share = hidden_share(hits, count / total)
         path.append({"alpha": alpha, "recall": float(hits.sum() / max(wanted, 1)), "rho": share})
     best = max(entry["recall"] for entry in path)
     # Weights within one standard error cannot be told apart; of these the heaviest, since positives
@@ -151,7 +156,7 @@ def held_out_positives(cells: Observations, rng: np.random.Generator) -> BoolArr
         # Cell t of the transpose is cell t of the pattern, so csc.order pairs (i, j) with (j, i).
         draw = np.where(cells.rows <= cells.indices, draw, draw[csc.order])
     held: BoolArray = draw < HELD_OUT
-    return held
+    return held if cells.weights is None else held & (cells.weights > 0)
 
 
 def listed_hits(

@@ -50,6 +50,8 @@ def _leading(problem: Problem, rank: int, rng: np.random.Generator) -> Triplets:
     cells = problem.observations
     _, target = problem.cell_loss.stored()
     values = np.broadcast_to(target, cells.values.shape).astype(cells.dtype)
+    if cells.weights is not None:
+        values = np.where(cells.weights > 0, values, values.dtype.type(0))
     empty = [np.zeros((size, 0), dtype=cells.dtype) for size in cells.shape]
     operator = LowRankPlusSparse(cells, values, empty[0], empty[1], problem.n_threads)
     return thresholded_svd(operator, 0.0, rng=rng, tol=START_TOL, max_rank=rank)

@@ -1,9 +1,9 @@
 """Starting factors of a partly observed matrix from singular vectors of its cells.
 
-With r_ij what rough biases leave of the observed cells, d_i and e_j the numbers of cells of a row and a
-column, the matrix  S_ij = r_ij / sqrt((d_i + s)(e_j + s))  (zero where nothing is observed) weighs rows and
-columns by what is known about them. Steps of subspace iteration on S cost a fraction of a sweep of
-alternating least squares, and from random factors the first sweeps do little else.
+With r_ij what rough biases leave of the observed cells, w_ij their weights, d_i and e_j the sums of these
+over a row and a column, the matrix  S_ij = w_ij r_ij / sqrt((d_i + s)(e_j + s))  (zero where nothing is
+observed) weighs rows and columns by what is known about them. Steps of subspace iteration on S cost a
+fraction of a sweep of alternating least squares, and from random factors the first sweeps do little else.
 """
 
 from __future__ import annotations
@@ -37,11 +37,12 @@ def scaled_svd_start(problem: Problem, state: State, rng: np.random.Generator) -
     cells, n_threads = problem.observations, problem.n_threads
     n, m = cells.shape
     pattern = (cells.indptr, cells.indices)
-    sizes = np.diff(cells.indptr), np.bincount(cells.indices, minlength=m)
+    sizes = cells.degrees("row"), cells.degrees("col")
     scales = [(1.0 / np.sqrt(size + SHRINK)).astype(cells.dtype)[:, None] for size in sizes]
     values = cells.values
     if biases.row is not None or biases.col is not None:
         values = _without_biases(problem, values, (biases.row is not None, biases.col is not None), sizes)
+    values = _weighted(problem, values)
 
     # Blocks are scaled in place: nobody needs them after the product.
     def dot(block: FloatArray) -> FloatArray:
@@ -89,14 +90,20 @@ def _without_biases(
     row, col = np.zeros((n, 2), dtype=cells.dtype), np.zeros((m, 2), dtype=cells.dtype)
     row[:, 1] = col[:, 0] = 1.0  # (b_i, 1) . (1, c_j)
     if wanted[1]:
-        sums = kernels.spmm_t(*pattern, values, row[:, 1:], m, n_threads=n_threads)
+        sums = kernels.spmm_t(*pattern, _weighted(problem, values), row[:, 1:], m, n_threads=n_threads)
         col[:, 1] = sums[:, 0] / (sizes[1] + SHRINK)
     if wanted[0]:
-        sums = kernels.spmm(*pattern, values, col[:, :1], n_threads=n_threads)
-        sums -= kernels.spmm(*pattern, 1.0, col[:, 1:], n_threads=n_threads)
+        counts = 1.0 if cells.weights is None else cells.weights
+        sums = kernels.spmm(*pattern, _weighted(problem, values), col[:, :1], n_threads=n_threads)
+        sums -= kernels.spmm(*pattern, counts, col[:, 1:], n_threads=n_threads)
         row[:, 0] = sums[:, 0] / (sizes[0] + SHRINK)
     scores = kernels.sddmm(*pattern, row, col, n_threads=n_threads)
     return np.subtract(values, scores, out=scores)
+
+
+def _weighted(problem: Problem, values: FloatArray) -> FloatArray:
+    weights = problem.observations.weights
+    return values if weights is None else weights * values
 
 
 def _orthonormal(block: FloatArray, n_threads: int) -> FloatArray:

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from unseen.data import Observations
-from unseen.estimators.base import Completer
+from unseen.estimators.base import Completer, refuse_weights
 from unseen.exceptions import InvalidDataError, NotInductiveError, ParameterError
 from unseen.links.graph import read_links, undirected
 from unseen.parallel import one_blas_thread
@@ -64,7 +64,7 @@ class LinkCompleter(Completer):
         """Learn from a validated symmetric graph without loops."""
 
     def _read_target(self, X: Any) -> Observations:
-        return read_links(X)
+        return refuse_weights(read_links(X), self, "the values of X are the weights of links")
 
     def _excluded(self, exclude: Any, picked: IndexArray) -> tuple[IndexArray, IndexArray]:
         """Cells left out of lists: those asked for, and each node itself."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,14 +11,19 @@ import numpy.typing as npt
 from unseen.data import Observations
 from unseen.exceptions import InvalidDataError, ParameterError
 from unseen.metrics._lists import contains, relevant_cells
+from unseen.metrics._pointwise import check_sample_weight
 from unseen.typing import BoolArray, FloatArray, IndexArray, SparseLike
 from unseen.validation import check_count, check_entries
 
 __all__ = ["FprFnrCurve", "auc", "fpr_fnr_curve", "ranked_hits"]
 
 
-def auc(y_true: npt.ArrayLike, y_score: npt.ArrayLike) -> float:
+def auc(
+    y_true: npt.ArrayLike, y_score: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = None
+) -> float:
     """Chance that a positive scores above a negative, ties counted one half.
+
+    With weights both are drawn in proportion to these.
 
     Parameters
     ----------
@@ -25,6 +31,8 @@ def auc(y_true: npt.ArrayLike, y_score: npt.ArrayLike) -> float:
         Non-zero for positives; both kinds must occur.
     y_score : array of shape (n,)
         Scores without NaN.
+    sample_weight : array-like of shape (n,), optional
+        How much each pair of truth and score counts; one by default.
 
     Returns
     -------
@@ -47,16 +55,31 @@ def auc(y_true: npt.ArrayLike, y_score: npt.ArrayLike) -> float:
     bad = np.flatnonzero(np.isnan(scores))
     if bad.size:
         raise InvalidDataError(f"y_score has NaN at position {bad[0]} ({bad.size} in all)")
+    weights = check_sample_weight(sample_weight, positive.shape)
+    if weights is not None:
+        counted = weights > 0
+        positive, scores, weights = positive[counted], scores[counted], weights[counted]
     n_positive = int(positive.sum())
     n_negative = positive.size - n_positive
     if n_positive == 0 or n_negative == 0:
         raise InvalidDataError(
             f"y_true has {n_positive} positives and {n_negative} negatives; auc needs at least one of each"
         )
+    if weights is not None:
+        return _weighted_auc(positive, scores, weights)
     from scipy.stats import rankdata  # many modules that other metrics do without
 
     rank_sum = float(np.sum(rankdata(scores)[positive], dtype=np.float64))
     return float((rank_sum - n_positive * (n_positive + 1) / 2) / n_positive / n_negative)
+
+
+def _weighted_auc(positive: BoolArray, scores: npt.NDArray[Any], weights: FloatArray) -> float:
+    levels, level_of = np.unique(scores, return_inverse=True)
+    above, below = (
+        np.bincount(level_of[kind], weights[kind], minlength=levels.size) for kind in (positive, ~positive)
+    )
+    lower = np.cumsum(below) - 0.5 * below  # a tie counts one half
+    return float(above @ lower / (above.sum() * below.sum()))
 
 
 @dataclass(frozen=True)

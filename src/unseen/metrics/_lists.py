@@ -74,9 +74,10 @@ def ranked_lists(Y_true: SparseLike | Observations, predictions: npt.ArrayLike, 
 
 
 def relevant_cells(Y_true: SparseLike | Observations) -> CSR:
-    """Non-zeros of `Y_true` as a canonical CSR array; stored zeros do not count."""
+    """Non-zeros of `Y_true` as a canonical CSR array; stored zeros and cells of weight zero do not count."""
     if isinstance(Y_true, Observations):
-        truth: CSR = Y_true.csr
+        weights = Y_true.weights
+        truth: CSR = (Y_true if weights is None else Y_true.select(weights > 0)).csr
     elif sparse.issparse(Y_true):
         truth = sparse.csr_array(cast("Any", Y_true))
     else:

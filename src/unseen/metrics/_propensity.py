@@ -13,6 +13,7 @@ from scipy import sparse
 from unseen.data import Observations
 from unseen.exceptions import InvalidDataError
 from unseen.metrics._lists import RankedLists, ranked_lists
+from unseen.metrics._pointwise import check_sample_weight
 from unseen.metrics._ranking import rank_discounts
 from unseen.typing import FloatArray, SparseLike
 from unseen.validation import check_count, check_positive
@@ -63,7 +64,12 @@ def label_propensities(
 
 
 def propensity_scored_precision_at_k(
-    Y_true: SparseLike | Observations, predictions: npt.ArrayLike, propensities: npt.ArrayLike, k: int = 5
+    Y_true: SparseLike | Observations,
+    predictions: npt.ArrayLike,
+    propensities: npt.ArrayLike,
+    k: int = 5,
+    *,
+    sample_weight: npt.ArrayLike | None = None,
 ) -> float:
     """Sum of 1/p over the hits among the first k places, over the largest sum attainable.
 
@@ -77,6 +83,8 @@ def propensity_scored_precision_at_k(
         Propensity of each column, in (0, 1]; see `label_propensities`.
     k : int, default=5
         Places that count.
+    sample_weight : array-like of shape (n,), optional
+        How much each row counts in both sums; one by default.
 
     Returns
     -------
@@ -93,12 +101,16 @@ def propensity_scored_precision_at_k(
     0.6666666666666666
     """
     lists, weights = _weighted_lists(Y_true, predictions, propensities, k)
-    reached = float(np.sum(_hit_weights(lists, weights)))
-    return reached / float(np.sum(_best_weights(lists, weights)))
+    return _ratio(_hit_weights(lists, weights), _best_weights(lists, weights), sample_weight)
 
 
 def propensity_scored_ndcg_at_k(
-    Y_true: SparseLike | Observations, predictions: npt.ArrayLike, propensities: npt.ArrayLike, k: int = 5
+    Y_true: SparseLike | Observations,
+    predictions: npt.ArrayLike,
+    propensities: npt.ArrayLike,
+    k: int = 5,
+    *,
+    sample_weight: npt.ArrayLike | None = None,
 ) -> float:
     """Discounted gain with hits weighted by 1/p, over the largest attainable.
 
@@ -116,6 +128,8 @@ def propensity_scored_ndcg_at_k(
         Propensity of each column, in (0, 1]; see `label_propensities`.
     k : int, default=5
         Places that count.
+    sample_weight : array-like of shape (n,), optional
+        How much each row counts in both sums; one by default.
 
     Returns
     -------
@@ -133,8 +147,21 @@ def propensity_scored_ndcg_at_k(
     lists, weights = _weighted_lists(Y_true, predictions, propensities, k)
     discounts = rank_discounts(lists.k)
     perfect = np.concatenate([[1.0], np.cumsum(discounts)])[np.minimum(lists.n_relevant, lists.k)]
-    reached = float(np.sum(_hit_weights(lists, weights) @ discounts / perfect))
-    return reached / float(np.sum(_best_weights(lists, weights) @ discounts / perfect))
+    reached, best = (part(lists, weights) @ discounts / perfect for part in (_hit_weights, _best_weights))
+    return _ratio(reached, best, sample_weight)
+
+
+def _ratio(reached: FloatArray, best: FloatArray, sample_weight: npt.ArrayLike | None) -> float:
+    """Sum over the rows of what was reached, over that of the best."""
+    rows = check_sample_weight(sample_weight, reached.shape[:1])
+    if rows is not None:
+        reached, best = (rows * part.T for part in (reached, best))
+    total = float(np.sum(best))
+    if total == 0.0:
+        raise InvalidDataError(
+            "no row that counts has a relevant cell: a propensity-scored metric is undefined"
+        )
+    return float(np.sum(reached)) / total
 
 
 def _weighted_lists(

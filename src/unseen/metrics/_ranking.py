@@ -3,7 +3,8 @@
 All take the truth as a sparse matrix (non-zero = relevant; it is never made dense) and the
 predictions either as integer ids, best first with -1 for an empty place, as ``recommend`` and
 ``predict_topk`` return them, or as a dense floating-point matrix of scores. Among equal scores
-the smaller column comes first; NaN and -inf are never listed.
+the smaller column comes first; NaN and -inf are never listed. Of an `Observations` with weights, cells of
+weight zero are not relevant; how much the others weigh does not matter to a list, rows are weighted instead.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy.typing as npt
 from unseen.data import Observations
 from unseen.exceptions import InvalidDataError
 from unseen.metrics._lists import RankedLists, ranked_lists
+from unseen.metrics._pointwise import check_sample_weight, weighted_mean
 from unseen.typing import SparseLike
 from unseen.validation import check_choice
 
@@ -30,6 +32,7 @@ def precision_at_k(
     k: int = 5,
     *,
     empty_rows: EmptyRows = "zero",
+    sample_weight: npt.ArrayLike | None = None,
 ) -> float:
     """Share of the first k places that are relevant, averaged over rows.
 
@@ -45,6 +48,8 @@ def precision_at_k(
         Places that count.
     empty_rows : {"zero", "skip"}, default="zero"
         Rows without any relevant column stay in the mean as zero, or are left out.
+    sample_weight : array-like of shape (n,), optional
+        How much each row counts in the mean; one by default.
 
     Returns
     -------
@@ -60,7 +65,7 @@ def precision_at_k(
     0.75
     """
     lists = ranked_lists(Y_true, predictions, k)
-    return _mean_over_rows(lists.hits.sum(axis=1) / lists.k, lists, empty_rows)
+    return _mean_over_rows(lists.hits.sum(axis=1) / lists.k, lists, empty_rows, sample_weight)
 
 
 def recall_at_k(
@@ -69,6 +74,7 @@ def recall_at_k(
     k: int = 5,
     *,
     empty_rows: EmptyRows = "zero",
+    sample_weight: npt.ArrayLike | None = None,
 ) -> float:
     """Share of the relevant columns that are among the first k places, averaged over rows.
 
@@ -82,6 +88,8 @@ def recall_at_k(
         Places that count.
     empty_rows : {"zero", "skip"}, default="zero"
         Rows without any relevant column stay in the mean as zero, or are left out.
+    sample_weight : array-like of shape (n,), optional
+        How much each row counts in the mean; one by default.
 
     Returns
     -------
@@ -97,7 +105,9 @@ def recall_at_k(
     0.75
     """
     lists = ranked_lists(Y_true, predictions, k)
-    return _mean_over_rows(lists.hits.sum(axis=1) / np.maximum(lists.n_relevant, 1), lists, empty_rows)
+    return _mean_over_rows(
+        lists.hits.sum(axis=1) / np.maximum(lists.n_relevant, 1), lists, empty_rows, sample_weight
+    )
 
 
 def ndcg_at_k(
@@ -106,6 +116,7 @@ def ndcg_at_k(
     k: int = 5,
     *,
     empty_rows: EmptyRows = "zero",
+    sample_weight: npt.ArrayLike | None = None,
 ) -> float:
     """Normalised discounted cumulative gain of the first k places, averaged over rows.
 
@@ -122,6 +133,8 @@ def ndcg_at_k(
         Places that count.
     empty_rows : {"zero", "skip"}, default="zero"
         Rows without any relevant column stay in the mean as zero, or are left out.
+    sample_weight : array-like of shape (n,), optional
+        How much each row counts in the mean; one by default.
 
     Returns
     -------
@@ -141,7 +154,7 @@ def ndcg_at_k(
     best = np.concatenate([[0.0], np.cumsum(discounts)])[np.minimum(lists.n_relevant, lists.k)]
     gains = lists.hits @ discounts
     shares = np.divide(gains, best, out=np.zeros_like(gains), where=best > 0)
-    return _mean_over_rows(shares, lists, empty_rows)
+    return _mean_over_rows(shares, lists, empty_rows, sample_weight)
 
 
 def rank_discounts(k: int) -> npt.NDArray[np.float64]:
@@ -149,10 +162,17 @@ def rank_discounts(k: int) -> npt.NDArray[np.float64]:
     return 1.0 / np.log2(np.arange(2, k + 2, dtype=np.float64))
 
 
-def _mean_over_rows(values: npt.NDArray[Any], lists: RankedLists, empty_rows: EmptyRows) -> float:
+def _mean_over_rows(
+    values: npt.NDArray[Any],
+    lists: RankedLists,
+    empty_rows: EmptyRows,
+    sample_weight: npt.ArrayLike | None,
+) -> float:
     check_choice("empty_rows", empty_rows, ("zero", "skip"))
+    weights = check_sample_weight(sample_weight, values.shape)
     if empty_rows == "skip":
-        values = values[lists.n_relevant > 0]
-    if values.size == 0:
+        counted = lists.n_relevant > 0
+        values, weights = values[counted], None if weights is None else weights[counted]
+    if values.size == 0 or not (weights is None or weights.any()):
         raise InvalidDataError(f"Y_true of shape {lists.truth.shape} has no row to average over")
-    return float(np.mean(values, dtype=np.float64))
+    return weighted_mean(values, weights)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from unseen import metrics
+from unseen.data import Observations
 from unseen.exceptions import InvalidDataError, ParameterError
 from unseen.model_selection._splits import Split
 
@@ -42,8 +43,9 @@ class Scorer:
 
     def __call__(self, estimator: Any, split: Split) -> float:
         """Score a fitted estimator on the test part of a split."""
-        if split.test.nnz == 0:
-            raise InvalidDataError(f"the test part has no cells, so {self.name} is undefined")
+        weights = split.test.weights
+        if split.test.nnz == 0 or not (weights is None or weights.any()):
+            raise InvalidDataError(f"the test part has no cells that count, so {self.name} is undefined")
         return float(self.function(estimator, split))
 
 
@@ -105,6 +107,8 @@ def get_scorer(scoring: Scoring) -> Scorer:
         ``"precision@10"``, ``"recall@10"``, ``"ndcg@10"`` (any number): lists by ``recommend`` for the
         rows with held-out cells, training cells excluded, held-out non-zeros relevant.
         A function is called as ``function(estimator, split)``; greater is better.
+        Held-out cells count by their weights in errors and in ``"auc"``; those of weight zero are left
+        out of lists.
 
     Returns
     -------
@@ -142,10 +146,19 @@ def _value_error(metric: Callable[..., float], estimator: Any, split: Split) -> 
 
 
 def _auc(estimator: Any, split: Split) -> float:
-    return metrics.auc(split.test.values != 0, _predicted(estimator, split))
+    return metrics.auc(split.test.values != 0, _predicted(estimator, split), sample_weight=split.test.weights)
 
 
 def _ranking(metric: Callable[..., float], k: int, estimator: Any, split: Split) -> float:
-    rows = np.flatnonzero(np.diff(split.test.indptr))
-    ids, _ = estimator.recommend(rows, k=k, exclude=split.train)
-    return metric(split.test.csr[rows], ids, k)
+    train, test = split
+    if test.weights is not None:
+        silent = test.select(test.weights == 0)
+        test = test.select(test.weights > 0)
+        # Neither relevant nor a miss, so they are no candidates.
+        rows, cols = (
+            np.concatenate(parts) for parts in ((train.rows, silent.rows), (train.indices, silent.indices))
+        )
+        train = Observations.from_triples(rows, cols, np.ones(rows.size), train.shape)
+    rows = np.flatnonzero(np.diff(test.indptr))
+    ids, _ = estimator.recommend(rows, k=k, exclude=train)
+    return metric(test.csr[rows], ids, k)
