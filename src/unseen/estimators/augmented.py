@@ -16,8 +16,8 @@ from unseen.losses import Background, Squared
 from unseen.maps import Identity
 from unseen.problem import Problem
 from unseen.regularisers import Ridge
-from unseen.sensing import Law, expected_weights, n_constraints
-from unseen.solvers import AlternatingLineSearch, AugmentedALS, Sensing, Solver
+from unseen.sensing import Law, Sensing, expected_weights, n_constraints
+from unseen.solvers import AlternatingLineSearch, AugmentedALS, Solver
 from unseen.state import State
 from unseen.terms import Term
 from unseen.validation import check_choice, check_count, check_fraction, check_positive
@@ -102,6 +102,8 @@ class AugmentedMF(BlockwiseCompleter):
         p.
     weights_ : (float, float)
         w_obs and w_unobs.
+    measurement_ : Sensing or None
+        Law and seed of the draw; None for "expected".
     row_block_, col_block_ : ndarray of int
         Connected block of each row and column, largest first; -1 for those without a cell.
     history_ : list of dict
@@ -183,21 +185,20 @@ class AugmentedMF(BlockwiseCompleter):
         check_choice("cross_component", self.cross_component, ("baseline", "model"))
         reg = Ridge(2.0 * check_positive("reg", self.reg, strict=False))
         term = Term(Identity(), Identity(), LowRank(check_count("rank", self.rank)), reg)
-        return Composition([term], Squared(), self._solver())
-
-    def _solver(self) -> Solver:
         kind = check_choice("augmentation", self.augmentation, AUGMENTATIONS)
         name = check_choice("solver", self.solver, ("auto", "als", "linesearch"))
         eps = None if self.eps_abs is None else check_positive("eps_abs", self.eps_abs)
         if kind == "expected":
-            return AlternatingLineSearch(eps_abs=eps) if name == "linesearch" else AugmentedALS(eps_abs=eps)
+            line_search = name == "linesearch"
+            solver = AlternatingLineSearch(eps_abs=eps) if line_search else AugmentedALS(eps_abs=eps)
+            return Composition([term], Squared(), solver)
         if name == "als":
             raise ParameterError(
                 f"solver='als' needs augmentation='expected', got {kind!r}: rows of one draw are not solved "
                 "one by one; use solver='linesearch' or 'auto'"
             )
-        limit = check_count("max_nonzeros", self.max_nonzeros)
-        return AlternatingLineSearch(eps_abs=eps, sensing=Sensing(kind, max_nonzeros=limit))
+        sensing = Sensing(kind, max_nonzeros=check_count("max_nonzeros", self.max_nonzeros))
+        return Composition([term], Squared(2.0), AlternatingLineSearch(eps_abs=eps), measurement=sensing)
 
     def _tune(self, problem: Problem, solver: Solver, rng: np.random.Generator) -> None:
         cells = problem.observations
@@ -208,11 +209,11 @@ class AugmentedMF(BlockwiseCompleter):
             bool(self.resample_original),
         )
         self.n_constraints_, self.weights_ = law.n_rows, expected_weights(law, cells.nnz)
-        observed, others = self.weights_
-        problem.loss.set_params(weight=2.0 * observed, background=Background(2.0 * others))
-        sensing = getattr(solver, "sensing", None)
-        if sensing is not None:
-            sensing.set_params(
+        self.measurement_ = problem.measurement
+        if self.measurement_ is None:
+            problem.loss = self._mean_loss()
+        else:
+            self.measurement_.set_params(
                 n_rows=law.n_rows,
                 weight=law.weight,
                 gamma=law.gamma,
@@ -221,6 +222,15 @@ class AugmentedMF(BlockwiseCompleter):
             )
         blocks = find_blocks(cells)
         self.row_block_, self.col_block_ = blocks.row_block, blocks.col_block
+
+    def _mean_loss(self) -> Squared:
+        """The mean over all draws: what "expected" minimises, and what new rows are solved by in any case."""
+        observed, others = self.weights_
+        return Squared(2.0 * observed, Background(2.0 * others))
+
+    def _keep(self, problem: Problem, state: State) -> None:
+        super()._keep(problem, state)
+        self.loss_ = self._mean_loss()
 
     def _start(self, problem: Problem, solver: Solver, rng: np.random.Generator) -> State:
         state = super()._start(problem, solver, rng)

@@ -21,6 +21,7 @@ from unseen.solvers.boxed import boxed_rows
 from unseen.solvers.rules import MAX_DENSE_CELLS
 from unseen.state import State
 from unseen.terms import Term
+from unseen.totals import ScoreBox
 from unseen.typing import Features, FloatArray
 from unseen.validation import check_choice, check_count
 
@@ -319,8 +320,10 @@ class ShiftMC(PositiveCompleter):
             return CCD()
         if self.bound == "none":
             return LowRankProx(max_rank=rank_limit(self.rank))
-        limit = check_count("max_dense_cells", self.max_dense_cells)
-        return BoxedADMM(max_dense_cells=limit)
+        return BoxedADMM(max_dense_cells=check_count("max_dense_cells", self.max_dense_cells))
+
+    def _total(self) -> ScoreBox | None:
+        return ScoreBox() if self.bound == "box" else None
 
     def _start(self, problem: Problem, solver: Solver, rng: np.random.Generator) -> State:
         state = super()._start(problem, solver, rng)

@@ -3,14 +3,15 @@
     coupling   1/2 ||A(G) - E||_F^2 over all cells,   A(G) = Xa G Ya'
     penalties  reg_g ||G||_1 + reg_e ||E||_*
 
-In a state the scores are E = A(G) + N: term 0 holds G, term 1 holds N = E - A(G) as the
+The scores are E = A(G) + N: term 0 holds G with its L1 norm, term 1 holds N = E - A(G) with a ridge of
+weight one, which is the coupling, and the nuclear norm is a part on the total scores. N is kept as the
 factors ``[U sqrt(s), P] [V sqrt(s), -Q]'`` with A(G) = P Q'. So a model of two terms predicts E
 for training cells and A(G) for whatever is new.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -18,12 +19,13 @@ from unseen.cores import Full
 from unseen.linalg.blocked import gram, inner, matmul
 from unseen.linalg.designs import Design, SparseDesign
 from unseen.linalg.lowrank_sum import LowRankPlusSparse
-from unseen.linalg.svt import Triplets
+from unseen.linalg.svt import Triplets, spectral_bounds, thresholded_svd
 from unseen.losses import Squared
 from unseen.problem import Pair, Problem, core_pair
-from unseen.regularisers import Separable
+from unseen.regularisers import Nuclear, Separable
 from unseen.solvers.base import Solver
 from unseen.solvers.block_prox import CoreDescent
+from unseen.solvers.certificates import Certificate, best_multiple
 from unseen.solvers.lowrank_prox import balanced, triplets_of
 from unseen.state import State
 from unseen.typing import FloatArray
@@ -82,7 +84,7 @@ class Coupling:
 
 
 class MixedSolver(Solver):
-    """Base of the solvers of the mixed linear model; ``reg_e`` is the weight of the nuclear norm of E.
+    """Base of the solvers of the mixed linear model.
 
     Parameters
     ----------
@@ -90,8 +92,6 @@ class MixedSolver(Solver):
         Limit of sweeps.
     tol : float, default=1e-4
         Stopping rule of the solver.
-    reg_e : float, default=1.0
-        Weight of the nuclear norm of the scores.
     max_rank : int, optional
         Keep at most this many singular values of E.
     svd_tol : float, default=1e-7
@@ -99,6 +99,8 @@ class MixedSolver(Solver):
     """
 
     factored_full = True
+    takes_total: ClassVar[tuple[type, ...]] = (Nuclear,)
+    former_params = ("reg_e",)
     start_steps = 1000
     """Limit of steps of the lasso that a fit starts from."""
     start_tol = 1e-6
@@ -112,12 +114,10 @@ class MixedSolver(Solver):
         self,
         max_iter: int = 500,
         tol: float = 1e-4,
-        reg_e: float = 1.0,
         max_rank: int | None = None,
         svd_tol: float = 1e-7,
     ) -> None:
         super().__init__(max_iter, tol)
-        self.reg_e = reg_e
         self.max_rank = max_rank
         self.svd_tol = svd_tol
 
@@ -128,8 +128,12 @@ class MixedSolver(Solver):
         rule = bound.reg.separable()
         if bound.free or not free.free or rule is None or rule.bounded:
             return "the first term needs features and an L1 penalty, the second no features"
+        if free.reg.separable() != Separable(ridge=1.0):
+            return "the second term is the distance of the scores to the first and needs Ridge(1.0)"
         if not isinstance(problem.loss, Squared) or problem.blank:
             return "the loss must be Squared and blank cells missing"
+        if problem.on_total(Nuclear) is None:
+            return "it needs a Nuclear penalty on the total scores"
         return None
 
     # -- between states and points ---------------------------------------------------
@@ -143,6 +147,12 @@ class MixedSolver(Solver):
         rule = problem.terms[0].reg.separable()
         assert rule is not None
         return rule
+
+    def reg_e(self, problem: Problem) -> float:
+        """Weight of the nuclear norm of E."""
+        penalty = problem.on_total(Nuclear)
+        assert penalty is not None
+        return float(penalty.reg)
 
     def prepare(self, problem: Problem, state: State, rng: np.random.Generator) -> State:
         """A fresh state starts at the lasso on the observed cells and E = A(G)."""
@@ -161,6 +171,27 @@ class MixedSolver(Solver):
         rank = state["1.row"].shape[1] - min(core.shape)
         low_rank = triplets_of(state["1.row"][:, :rank], state["1.col"][:, :rank])
         return Point(core.astype(np.float64), low_rank, problem.cell_scores(balanced(low_rank)))
+
+    def value(self, problem: Problem, coupling: Coupling, point: Point) -> float:
+        """``problem.value``, from what a solver has at hand."""
+        loss = problem.cell_loss.value(point.cells) if problem.loss_counts else 0.0
+        nuclear = float(point.low_rank.s.sum(dtype=np.float64))
+        smooth = coupling_value(coupling, point.core, point.low_rank) + loss
+        return smooth + self.rule(problem).value(point.core) + self.reg_e(problem) * nuclear
+
+    def thresholded(
+        self,
+        operator: LowRankPlusSparse,
+        threshold: float,
+        before: Triplets,
+        svd_tol: float,
+        rng: np.random.Generator,
+    ) -> Triplets:
+        """Singular values of ``operator`` less ``threshold``, searched from where they were before."""
+        start = before.v if before.s.size else None
+        return thresholded_svd(
+            operator, threshold, start=start, rng=rng, tol=svd_tol, max_rank=self.max_rank
+        ).shrunk(threshold)
 
     def core_steps(
         self, problem: Problem, coupling: Coupling, core: FloatArray, target: FloatArray, n_steps: int
@@ -196,6 +227,57 @@ class MixedSolver(Solver):
             "1.row": np.hstack([entries.left, pair.left]),
             "1.col": np.hstack([entries.right, -pair.right]),
         }
+
+    def dual_certificate(
+        self,
+        problem: Problem,
+        coupling: Coupling,
+        point: Point,
+        pull: FloatArray,
+        value: float,
+        rho: float,
+        rng: np.random.Generator,
+    ) -> Certificate | None:
+        """Bound by the dual problem of the mixed linear model.
+
+        max over L, mu   -1/2 ||L||_F^2 - ||mu||^2 / (2 rho) - <mu, M>
+        subject to       |Xa' L Ya| <= reg_g,   ||L - P*(mu)||_2 <= reg_e
+
+        with the point L = A(G) - E, mu = ``pull``, scaled until it is feasible. An unpenalised constant
+        asks for an entry that is exactly zero: it is first moved to its optimum, which gives that.
+        """
+        rule = self.rule(problem)
+        if rule.l1 <= 0:
+            return None
+        n, m = problem.observations.shape
+        slope = coupling.normal(point.core) - coupling.adjoint_of(point.low_rank)
+        if rule.spare_last:
+            core = point.core.copy()
+            core[-1, -1] -= slope[-1, -1] / (n * m)
+            point = point._replace(core=core)
+            slope = coupling.normal(core) - coupling.adjoint_of(point.low_rank)
+            slope[-1, -1] = 0.0
+        entries = balanced(point.low_rank)
+        pair = coupling.pair(point.core, point.core.dtype)
+        operator = LowRankPlusSparse(
+            problem.observations,
+            np.ascontiguousarray(-pull),
+            np.ascontiguousarray(np.hstack([pair.left, -entries.left]), dtype=np.float64),
+            np.ascontiguousarray(np.hstack([pair.right, entries.right]), dtype=np.float64),
+            problem.n_threads,
+        )
+        norms = spectral_bounds(operator, rng)
+        limit = min(
+            self.reg_e(problem) / max(norms.upper, 1e-300),
+            rule.l1 / max(float(np.abs(slope).max(initial=0.0)), 1e-300),
+        )
+        square = coupling_value(coupling, point.core, point.low_rank)
+        square += float(pull @ pull) / (2.0 * rho) if np.isfinite(rho) else 0.0
+        bound = best_multiple(-float(pull @ problem.observations.values), square, limit)
+        rms = None
+        if np.isfinite(rho):
+            rms = float(np.sqrt(2.0 * max(value - bound, 0.0) / (rho * problem.observations.nnz)))
+        return Certificate(value, bound, norms.exact, rms)
 
 
 def coupling_value(coupling: Coupling, core: FloatArray, low_rank: Triplets) -> float:
