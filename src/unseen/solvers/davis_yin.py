@@ -11,9 +11,10 @@ from unseen.linalg.svt import DENSE_CELLS, DENSE_SIDE, Triplets
 from unseen.problem import Problem
 from unseen.regularisers import Nuclear
 from unseen.solvers.base import Sweep
+from unseen.solvers.block_prox import CorePoint
 from unseen.solvers.certificates import Certificate
-from unseen.solvers.lowrank_prox import SvdTolerance, balanced, distance
-from unseen.solvers.mixed import Coupling, MixedSolver, Point, coupling_value
+from unseen.solvers.lowrank_prox import SvdTolerance, balanced, distance, shrunk_svd
+from unseen.solvers.mixed import Coupling, MixedSolver, coupling_value
 from unseen.state import State
 from unseen.totals import StoredCells
 from unseen.typing import FloatArray
@@ -87,7 +88,7 @@ class DavisYin(MixedSolver):
                 float(np.linalg.norm(cells - point.cells)) / size,
             )
             accuracy.follow(min(moved[0], feasibility))
-            point = Point(core, found, cells)
+            point = CorePoint(core, found, cells)
             facts = {
                 "rank": int(found.s.size),
                 "nonzeros": int(np.count_nonzero(core)),
@@ -106,7 +107,7 @@ class DavisYin(MixedSolver):
         self,
         problem: Problem,
         coupling: Coupling,
-        point: Point,
+        point: CorePoint,
         multiplier: FloatArray,
         svd_tol: float,
         rng: np.random.Generator,
@@ -114,9 +115,9 @@ class DavisYin(MixedSolver):
         values = problem.observations.values
         pair = coupling.pair(point.core, values.dtype)
         operator = LowRankPlusSparse(problem.observations, values - multiplier, *pair, problem.n_threads)
-        return self.thresholded(operator, self.reg_e(problem), point.low_rank, svd_tol, rng)
+        return shrunk_svd(operator, self.reg_e(problem), point.low_rank, svd_tol, rng, self.max_rank)
 
-    def _core_step(self, problem: Problem, coupling: Coupling, point: Point) -> FloatArray:
+    def _core_step(self, problem: Problem, coupling: Coupling, point: CorePoint) -> FloatArray:
         off = problem.observations.values - point.cells
         entries = balanced(point.low_rank)
         filled = LowRankPlusSparse(problem.observations, off, *entries, problem.n_threads)
@@ -134,7 +135,7 @@ class DavisYin(MixedSolver):
         value = self._feasible_value(problem, coupling, point)
         return self.dual_certificate(problem, coupling, point, pull, value, np.inf, rng)
 
-    def _feasible_value(self, problem: Problem, coupling: Coupling, point: Point) -> float:
+    def _feasible_value(self, problem: Problem, coupling: Coupling, point: CorePoint) -> float:
         """Objective, or a bound on it from above, of E with the observed cells put in their place."""
         values = problem.observations.values.astype(np.float64)
         off = values - point.cells

@@ -11,7 +11,7 @@ for training cells and A(G) for whatever is new.
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,29 +19,21 @@ from unseen.cores import Full
 from unseen.linalg.blocked import gram, inner, matmul
 from unseen.linalg.designs import Design, SparseDesign
 from unseen.linalg.lowrank_sum import LowRankPlusSparse
-from unseen.linalg.svt import Triplets, spectral_bounds, thresholded_svd
+from unseen.linalg.svt import Triplets, spectral_bounds
 from unseen.losses import Squared
 from unseen.problem import Pair, Problem, core_pair
 from unseen.regularisers import Nuclear, Separable
 from unseen.solvers.base import Solver
-from unseen.solvers.block_prox import CoreDescent
+from unseen.solvers.block_prox import CoreDescent, CorePoint
 from unseen.solvers.certificates import Certificate, best_multiple
 from unseen.solvers.lowrank_prox import balanced, triplets_of
 from unseen.state import State
 from unseen.typing import FloatArray
 
-__all__ = ["Coupling", "MixedSolver", "Point", "coupling_value"]
+__all__ = ["Coupling", "MixedSolver", "coupling_value"]
 
 WIDEST_GRAM = 500
 """Columns of a design up to which its Gram matrix is formed."""
-
-
-class Point(NamedTuple):
-    """G, E as triplets, and E on the observed cells."""
-
-    core: FloatArray
-    low_rank: Triplets
-    cells: FloatArray
 
 
 class Coupling:
@@ -163,35 +155,21 @@ class MixedSolver(Solver):
         core = descent.descend(state, None, self.start_steps, tol=self.start_tol)["0.core"]
         low_rank = triplets_of(*coupling.pair(core, problem.observations.dtype))
         cells = problem.cell_scores(balanced(low_rank))
-        return self.state(problem, coupling, state, Point(core.astype(np.float64), low_rank, cells))
+        return self.state(problem, coupling, state, CorePoint(core.astype(np.float64), low_rank, cells))
 
-    def point(self, problem: Problem, state: State) -> Point:
+    def point(self, problem: Problem, state: State) -> CorePoint:
         """Read a state."""
         core = state["0.core"]
         rank = state["1.row"].shape[1] - min(core.shape)
         low_rank = triplets_of(state["1.row"][:, :rank], state["1.col"][:, :rank])
-        return Point(core.astype(np.float64), low_rank, problem.cell_scores(balanced(low_rank)))
+        return CorePoint(core.astype(np.float64), low_rank, problem.cell_scores(balanced(low_rank)))
 
-    def value(self, problem: Problem, coupling: Coupling, point: Point) -> float:
+    def value(self, problem: Problem, coupling: Coupling, point: CorePoint) -> float:
         """``problem.value``, from what a solver has at hand."""
         loss = problem.cell_loss.value(point.cells) if problem.loss_counts else 0.0
         nuclear = float(point.low_rank.s.sum(dtype=np.float64))
         smooth = coupling_value(coupling, point.core, point.low_rank) + loss
         return smooth + self.rule(problem).value(point.core) + self.reg_e(problem) * nuclear
-
-    def thresholded(
-        self,
-        operator: LowRankPlusSparse,
-        threshold: float,
-        before: Triplets,
-        svd_tol: float,
-        rng: np.random.Generator,
-    ) -> Triplets:
-        """Singular values of ``operator`` less ``threshold``, searched from where they were before."""
-        start = before.v if before.s.size else None
-        return thresholded_svd(
-            operator, threshold, start=start, rng=rng, tol=svd_tol, max_rank=self.max_rank
-        ).shrunk(threshold)
 
     def core_steps(
         self, problem: Problem, coupling: Coupling, core: FloatArray, target: FloatArray, n_steps: int
@@ -212,12 +190,12 @@ class MixedSolver(Solver):
                 break
         return core
 
-    def polished(self, problem: Problem, coupling: Coupling, point: Point) -> Point:
+    def polished(self, problem: Problem, coupling: Coupling, point: CorePoint) -> CorePoint:
         """The point with the best G for its E: what a tight bound starts from."""
         target = coupling.adjoint_of(point.low_rank)
         return point._replace(core=self.core_steps(problem, coupling, point.core, target, 5000))
 
-    def state(self, problem: Problem, coupling: Coupling, state: State, point: Point) -> State:
+    def state(self, problem: Problem, coupling: Coupling, state: State, point: CorePoint) -> State:
         """The state of a point: scores E, of which A(G) speaks about new rows and columns."""
         dtype = problem.observations.dtype
         pair, entries = coupling.pair(point.core, dtype), balanced(point.low_rank)
@@ -232,7 +210,7 @@ class MixedSolver(Solver):
         self,
         problem: Problem,
         coupling: Coupling,
-        point: Point,
+        point: CorePoint,
         pull: FloatArray,
         value: float,
         rho: float,

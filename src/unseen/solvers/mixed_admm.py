@@ -9,8 +9,8 @@ import numpy as np
 from unseen.linalg.svt import Triplets
 from unseen.problem import Problem
 from unseen.solvers.base import Sweep
+from unseen.solvers.block_prox import CorePoint
 from unseen.solvers.davis_yin import DavisYin
-from unseen.solvers.mixed import Point
 from unseen.solvers.rules import why_full_core_too_large
 from unseen.state import State
 
@@ -72,7 +72,7 @@ class MixedADMM(DavisYin):
             dual = dual + low_rank - copy
             primal, movement = np.linalg.norm(low_rank - copy), beta * np.linalg.norm(copy - last)
             moved = float(np.linalg.norm(core - before)) / max(float(np.linalg.norm(core)), 1e-300)
-            point = Point(core, _in(found, cells.dtype), low_rank[stored].astype(cells.dtype))
+            point = CorePoint(core, _in(found, cells.dtype), low_rank[stored].astype(cells.dtype))
             residual = float(max(primal, movement)) / size
             feasibility = float(np.linalg.norm(point.cells - cells.values)) / size
             facts = {"rank": int(found.s.size), "feasibility": feasibility, "residual": residual}

@@ -9,9 +9,10 @@ import numpy as np
 from unseen.linalg.lowrank_sum import LowRankPlusSparse
 from unseen.problem import Problem
 from unseen.solvers.base import Sweep
+from unseen.solvers.block_prox import CorePoint
 from unseen.solvers.certificates import Certificate
-from unseen.solvers.lowrank_prox import SvdTolerance, balanced, distance, stacked_columns
-from unseen.solvers.mixed import Coupling, MixedSolver, Point
+from unseen.solvers.lowrank_prox import accelerated, balanced, shrunk_svd, stacked_columns
+from unseen.solvers.mixed import Coupling, MixedSolver
 from unseen.state import State
 
 __all__ = ["MixedSoft"]
@@ -33,24 +34,14 @@ class MixedSoft(MixedSolver):
 
     def sweeps(self, problem: Problem, state: State, rng: np.random.Generator) -> Iterator[Sweep]:
         coupling = self.coupling(problem, state)
-        point = self.point(problem, state)
-        value = self.value(problem, coupling, point)
-        last, momentum = point, 1.0
-        accuracy = SvdTolerance(self.svd_tol)
-        while True:
-            following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
-            ahead = (momentum - 1.0) / following
-            candidate = self._step(problem, coupling, point, last, ahead, accuracy.now, rng)
-            reached = self.value(problem, coupling, candidate)
-            if reached > value and (ahead > 0.0 or accuracy.loose):
-                accuracy.tighten()
-                candidate = self._step(problem, coupling, point, last, 0.0, accuracy.now, rng)
-                reached, following = self.value(problem, coupling, candidate), 1.0
-            residual = distance(candidate.low_rank, point.low_rank)
-            accuracy.follow(residual)
-            last, momentum = point, following
-            if reached <= value:
-                point, value = candidate, reached
+
+        def step(here: CorePoint, last: CorePoint, ahead: float, svd_tol: float) -> tuple[CorePoint, float]:
+            reached = self._step(problem, coupling, here, last, ahead, svd_tol, rng)
+            return reached, self.value(problem, coupling, reached)
+
+        first = self.point(problem, state)
+        start = self.value(problem, coupling, first)
+        for point, value, residual in accelerated(first, start, step, self.svd_tol):
             facts = {
                 "rank": int(point.low_rank.s.size),
                 "nonzeros": int(np.count_nonzero(point.core)),
@@ -62,12 +53,12 @@ class MixedSoft(MixedSolver):
         self,
         problem: Problem,
         coupling: Coupling,
-        point: Point,
-        last: Point,
+        point: CorePoint,
+        last: CorePoint,
         ahead: float,
         svd_tol: float,
         rng: np.random.Generator,
-    ) -> Point:
+    ) -> CorePoint:
         _, share = self._weights(problem)
         here, before = point.low_rank, last.low_rank
         dtype = point.cells.dtype
@@ -91,8 +82,8 @@ class MixedSoft(MixedSolver):
             stacked_columns(right, m, dtype),
             problem.n_threads,
         )
-        found = self.thresholded(operator, share * self.reg_e(problem), here, svd_tol, rng)
-        return Point(core, found, problem.cell_scores(balanced(found)))
+        found = shrunk_svd(operator, share * self.reg_e(problem), here, svd_tol, rng, self.max_rank)
+        return CorePoint(core, found, problem.cell_scores(balanced(found)))
 
     def _weights(self, problem: Problem) -> tuple[float, float]:
         rho = float(np.max(problem.cell_loss.stored()[0]))
