@@ -12,7 +12,7 @@ from unseen.estimators.blocks import BlockwiseCompleter
 from unseen.estimators.composed import Composition
 from unseen.exceptions import ParameterError
 from unseen.linalg.blocked import inner
-from unseen.losses import Background, Squared
+from unseen.losses import Background, Loss, Squared
 from unseen.maps import Identity
 from unseen.problem import Problem
 from unseen.regularisers import Ridge
@@ -200,19 +200,24 @@ class AugmentedMF(BlockwiseCompleter):
         sensing = Sensing(kind, max_nonzeros=check_count("max_nonzeros", self.max_nonzeros))
         return Composition([term], Squared(2.0), AlternatingLineSearch(eps_abs=eps), measurement=sensing)
 
-    def _tune(self, problem: Problem, solver: Solver, rng: np.random.Generator) -> None:
-        cells = problem.observations
+    def _weigh(self, loss: Loss, shape: tuple[int, int], n_cells: int) -> Law:
+        """Set the weights of the mean over all draws of measurements; they follow from counts alone."""
         law = Law(
-            n_constraints(cells.shape, cells.nnz, int(self.rank), check_positive("c0", self.c0)),
+            n_constraints(shape, n_cells, int(self.rank), check_positive("c0", self.c0)),
             check_positive("weight", self.weight, strict=False),
             check_fraction("gamma", self.gamma, high=0.5),
             bool(self.resample_original),
         )
-        self.n_constraints_, self.weights_ = law.n_rows, expected_weights(law, cells.nnz)
+        self.n_constraints_, self.weights_ = law.n_rows, expected_weights(law, n_cells)
+        observed, others = self.weights_
+        loss.set_params(weight=2.0 * observed, background=Background(2.0 * others))
+        return law
+
+    def _tune(self, problem: Problem, solver: Solver, rng: np.random.Generator) -> None:
+        cells = problem.observations
         self.measurement_ = problem.measurement
-        if self.measurement_ is None:
-            problem.loss = self._mean_loss()
-        else:
+        law = self._weigh(Squared() if self.measurement_ else problem.loss, cells.shape, cells.nnz)
+        if self.measurement_ is not None:
             self.measurement_.set_params(
                 n_rows=law.n_rows,
                 weight=law.weight,
@@ -223,14 +228,11 @@ class AugmentedMF(BlockwiseCompleter):
         blocks = find_blocks(cells)
         self.row_block_, self.col_block_ = blocks.row_block, blocks.col_block
 
-    def _mean_loss(self) -> Squared:
-        """The mean over all draws: what "expected" minimises, and what new rows are solved by in any case."""
-        observed, others = self.weights_
-        return Squared(2.0 * observed, Background(2.0 * others))
-
     def _keep(self, problem: Problem, state: State) -> None:
         super()._keep(problem, state)
-        self.loss_ = self._mean_loss()
+        if problem.measurement is not None:  # new rows are solved by the mean over all draws
+            self.loss_ = Squared()
+            self._weigh(self.loss_, problem.observations.shape, problem.observations.nnz)
 
     def _start(self, problem: Problem, solver: Solver, rng: np.random.Generator) -> State:
         state = super()._start(problem, solver, rng)

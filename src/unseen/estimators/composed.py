@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -36,10 +37,12 @@ from unseen.validation import (
 __all__ = ["Bound", "ComposedCompleter", "Composition"]
 
 
-class Composition(NamedTuple):
+@dataclass(frozen=True)
+class Composition:
     """What an estimator is made of; a solver of None is chosen by the composition.
 
     ``total`` is what is asked of all scores, ``measurement`` what the loss sees of them instead of cells.
+    It unpacks to terms, loss and solver.
     """
 
     terms: list[Term]
@@ -47,6 +50,9 @@ class Composition(NamedTuple):
     solver: Solver | None
     total: TotalPart | Sequence[TotalPart] | None = None
     measurement: Sensing | None = None
+
+    def __iter__(self) -> Iterator[Any]:
+        yield from (self.terms, self.loss, self.solver)
 
 
 class Bound(NamedTuple):

@@ -152,7 +152,8 @@ class Solver(BaseEstimator):  # type: ignore[misc]
     factored_full: ClassVar[bool] = False
     """Whether a full core between identity maps is kept as a product of factors."""
     judges_start: ClassVar[bool] = True
-    """Whether the first sweep is compared with the start: a sweep that always gains need not be."""
+    """Whether the monitor compares the first sweep with the start: not where a sweep always gains, or where
+    the solver says itself whether it has settled."""
     takes_total: ClassVar[tuple[type, ...]] = ()
     """Kinds of parts on the total scores that are heeded; a problem with others is refused."""
     takes_measurement: ClassVar[bool] = False

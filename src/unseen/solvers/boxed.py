@@ -56,6 +56,7 @@ class BoxedADMM(Solver):
     """
 
     factored_full = True
+    judges_start = False
     takes_total = (ScoreBox,)
 
     def __init__(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from unseen.linalg.lowrank_sum import LowRankPlusSparse
-from unseen.linalg.svt import DENSE_CELLS, DENSE_SIDE, Triplets
+from unseen.linalg.svt import DENSE_CELLS, DENSE_SIDE
 from unseen.problem import Problem
 from unseen.regularisers import Nuclear
 from unseen.solvers.base import Sweep
@@ -67,7 +67,7 @@ class DavisYin(MixedSolver):
         return 0 if self.init == "paper" else MixedSolver.start_steps
 
     def sweeps(self, problem: Problem, state: State, rng: np.random.Generator) -> Iterator[Sweep]:
-        coupling = self.coupling(problem, state)
+        coupling, reg_e = self.coupling(problem, state), self.reg_e(problem)
         values = problem.observations.values
         size = max(float(np.linalg.norm(values)), np.finfo(float).tiny)
         point = self.point(problem, state)
@@ -76,7 +76,9 @@ class DavisYin(MixedSolver):
             multiplier = rng.standard_normal(values.size).astype(values.dtype)
         accuracy = SvdTolerance(self.svd_tol)
         while True:
-            found = self._entries_step(problem, coupling, point, multiplier, accuracy.now, rng)
+            pair = coupling.pair(point.core, values.dtype)
+            operator = LowRankPlusSparse(problem.observations, values - multiplier, *pair, problem.n_threads)
+            found = shrunk_svd(operator, reg_e, point.low_rank, accuracy.now, rng, self.max_rank)
             core = self._core_step(problem, coupling, point)
             cells = problem.cell_scores(balanced(found))
             off = cells - values
@@ -102,20 +104,6 @@ class DavisYin(MixedSolver):
                 "1.multiplier": multiplier,
             }
             yield Sweep(new_state, self.value(problem, coupling, point), facts, settled)
-
-    def _entries_step(
-        self,
-        problem: Problem,
-        coupling: Coupling,
-        point: CorePoint,
-        multiplier: FloatArray,
-        svd_tol: float,
-        rng: np.random.Generator,
-    ) -> Triplets:
-        values = problem.observations.values
-        pair = coupling.pair(point.core, values.dtype)
-        operator = LowRankPlusSparse(problem.observations, values - multiplier, *pair, problem.n_threads)
-        return shrunk_svd(operator, self.reg_e(problem), point.low_rank, svd_tol, rng, self.max_rank)
 
     def _core_step(self, problem: Problem, coupling: Coupling, point: CorePoint) -> FloatArray:
         off = problem.observations.values - point.cells

@@ -44,6 +44,7 @@ class AlternatingLineSearch(Solver):
         ``tol``.
     """
 
+    judges_start = False
     takes_measurement = True
     former_params = ("sensing",)
 

@@ -91,6 +91,7 @@ class MixedSolver(Solver):
     """
 
     factored_full = True
+    judges_start = False
     takes_total: ClassVar[tuple[type, ...]] = (Nuclear,)
     former_params = ("reg_e",)
     start_steps = 1000

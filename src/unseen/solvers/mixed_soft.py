@@ -40,14 +40,16 @@ class MixedSoft(MixedSolver):
             return reached, self.value(problem, coupling, reached)
 
         first = self.point(problem, state)
-        start = self.value(problem, coupling, first)
-        for point, value, residual in accelerated(first, start, step, self.svd_tol):
+        last = self.value(problem, coupling, first)
+        for point, value, residual in accelerated(first, last, step, self.svd_tol):
             facts = {
                 "rank": int(point.low_rank.s.size),
                 "nonzeros": int(np.count_nonzero(point.core)),
                 "residual": residual,
             }
-            yield Sweep(self.state(problem, coupling, state, point), value, facts)
+            settled = last - value <= self.tol * abs(last)
+            yield Sweep(self.state(problem, coupling, state, point), value, facts, settled)
+            last = value
 
     def _step(
         self,
