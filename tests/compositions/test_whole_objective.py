@@ -528,3 +528,13 @@ def test_completion_takes_no_part_by_accident() -> None:
         model._bind(Observations.from_dense(target), {"row": None, "col": None}, check_rng(0)).problem.total
         == ()
     )
+
+
+@pytest.mark.parametrize("name", COMPOSED)
+def test_single_precision_reports_its_objective_too(name: str) -> None:
+    side = "none" if name in (*WITHOUT_FEATURES, "Completion") else "both"
+    target = data(name, {}).astype(np.float32)
+    model, problem, state = fitted(name, START.get(name, {}), side, target)
+    assert model.row_factors_.dtype == np.float32
+    np.testing.assert_allclose(reported(model), problem.value(state), rtol=1e-5)
+    np.testing.assert_allclose(problem.oracle(state), problem.value(state), rtol=1e-5)

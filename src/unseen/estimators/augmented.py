@@ -216,7 +216,8 @@ class AugmentedMF(BlockwiseCompleter):
     def _tune(self, problem: Problem, solver: Solver, rng: np.random.Generator) -> None:
         cells = problem.observations
         self.measurement_ = problem.measurement
-        law = self._weigh(Squared() if self.measurement_ else problem.loss, cells.shape, cells.nnz)
+        mean = problem.loss if self.measurement_ is None else Squared()
+        law = self._weigh(mean, cells.shape, cells.nnz)
         if self.measurement_ is not None:
             self.measurement_.set_params(
                 n_rows=law.n_rows,

@@ -332,11 +332,17 @@ class ShiftMC(PositiveCompleter):
         return nonnegative_start(problem, state, rng)
 
     def _solve_rows(self, cells: Observations, row_features: Features | None) -> FloatArray:
-        if self.bound != "box":
+        box = self._total()
+        if box is None:
             return super()._solve_rows(cells, row_features)
-        loss = self.loss_
-        assert isinstance(loss, Quadratic)
-        return boxed_rows(cells, loss, self.col_factors_, self.reg_, max_dense_cells=self.max_dense_cells)
+        return boxed_rows(
+            cells,
+            self.loss_,
+            self.col_factors_,
+            self.reg_,
+            bounds=box.bounds(),
+            max_dense_cells=self.max_dense_cells,
+        )
 
     def _refuse_to_explain(self) -> None:
         super()._refuse_to_explain()

@@ -129,7 +129,7 @@ def boxed_rows(
     other: FloatArray,
     ridge: float,
     *,
-    bounds: tuple[float, float] = (0.0, 1.0),
+    bounds: tuple[float, float],
     max_dense_cells: int = MAX_DENSE_CELLS,
     tol: float = 1e-6,
     max_iter: int = 2000,
