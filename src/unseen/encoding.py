@@ -112,7 +112,9 @@ def decode(value: Any, arrays: dict[str, Array], custom: dict[str, type], depth:
         cls = _find_class(content, custom)
         if not issubclass(cls, BaseEstimator):
             raise ModelFileError(f"{content!r} is not an estimator or a part of one")
-        model = cls(**decode(value["params"], arrays, custom, depth + 1))
+        params = decode(value["params"], arrays, custom, depth + 1)
+        gone = getattr(cls, "former_params", ())
+        model = cls(**{name: item for name, item in params.items() if name not in gone})
         for name, item in value["fitted"].items():
             if not name.endswith("_") or name.startswith("_"):
                 raise ModelFileError(f"{name!r} is not the name of a learned attribute")

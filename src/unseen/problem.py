@@ -1,11 +1,11 @@
 """Observations, features, terms and loss as one objective.
 
     F = sum_stored w l(s, a) + background on blank cells + sum over terms of the penalty + penalty of S,
-    S = sum_t A_t Z_t B_t'
+    S = sum_t A_t Z_t B_t',    subject to constraints on S
 
-:class:`Problem` evaluates F and its derivatives in the sparse-plus-Gram form; it does not
-know how F is minimised. :meth:`Problem.oracle` is the same objective written naively over
-all n x m cells, for tests.
+Instead of the cells the loss may see a linear measurement of them, l(M(S), M(A)). :class:`Problem`
+evaluates F and its derivatives in the sparse-plus-Gram form; it does not know how F is minimised.
+:meth:`Problem.oracle` is the same objective written naively over all n x m cells, for tests.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -25,15 +26,19 @@ from unseen.linalg.designs import Design
 from unseen.linalg.draws import positive, random_factor
 from unseen.linalg.pairs import Pair, core_pair
 from unseen.linalg.score_gradient import Blank, ScoreGradient
-from unseen.linalg.svt import nuclear_norm_of_product
 from unseen.losses import CellLoss, Loss
-from unseen.regularisers import Penalty, Separable
+from unseen.regularisers import Penalty, Regulariser, Separable
+from unseen.sensing import Measured, MeasuredGradient, Sensing
 from unseen.state import State, map_params
 from unseen.terms import BoundTerm, Term
+from unseen.totals import ScoreConstraint, TotalPart, total_parts
 from unseen.typing import Array, Features, FloatArray
 from unseen.validation import check_count
 
 __all__ = ["BoundTerm", "Pair", "Problem", "core_pair"]
+
+P = TypeVar("P", bound=Regulariser | ScoreConstraint)
+GradientByScores: TypeAlias = ScoreGradient | MeasuredGradient
 
 CELLS_OF_SCORES = 1 << 18
 """Cells whose scores are made at a time where only their sum is wanted; they stay in cache."""
@@ -54,6 +59,10 @@ class Problem:
         Validated side features in the type of the target.
     known : Pair, optional
         Factors of a part of the scores that is given and does not move.
+    total : part or sequence of parts, optional
+        What is asked of S as a whole: a penalty such as ``Nuclear``, a constraint such as ``ScoreBox``.
+    measurement : Sensing, optional
+        What the loss sees of the scores in place of the stored cells.
     n_threads : int
         Threads for all products; the result does not depend on it.
     """
@@ -67,11 +76,15 @@ class Problem:
         row_features: Features | None = None,
         col_features: Features | None = None,
         known: Pair | None = None,
+        total: TotalPart | Sequence[TotalPart] | None = None,
+        measurement: Sensing | None = None,
         n_threads: int = 1,
     ) -> None:
         self.observations = observations
         self.loss = loss
         self.known = known
+        self.total = total_parts(total)
+        self.measurement = measurement
         self.terms = [BoundTerm(place, *term.parts()) for place, term in enumerate(terms)]
         self.features = {"row": row_features, "col": col_features}
         self.n_threads = n_threads
@@ -79,6 +92,7 @@ class Problem:
         self._last_designs: dict[tuple[int, str], tuple[State, Design]] = {}
         self._degrees: dict[str, FloatArray] = {}
         self._cell_loss: CellLoss | None = None
+        self._measured: Measured | None = None
         for term in self.terms:
             for side, a_map in (("row", term.row_map), ("col", term.col_map)):
                 if a_map.needs_features and self.features[side] is None:
@@ -88,10 +102,18 @@ class Problem:
                     )
 
     def only(self, places: Sequence[int]) -> Problem:
-        """The same problem with some of its terms; designs already computed are shared."""
+        """The same problem with some of its terms; designs already computed are shared.
+
+        What is asked of the total scores is not asked of a part of them.
+        """
         part = copy(self)
         part.terms = [self.terms[place] for place in places]
+        part.total = ()
         return part
+
+    def on_total(self, kind: type[P]) -> P | None:
+        """The first part of this kind on the total scores."""
+        return next((part for part in self.total if isinstance(part, kind)), None)
 
     @property
     def cell_loss(self) -> CellLoss:
@@ -105,6 +127,25 @@ class Problem:
     def blank(self) -> Blank:
         """What blank cells are pulled to."""
         return self.cell_loss.blank
+
+    @property
+    def loss_counts(self) -> bool:
+        """Whether the loss of stored cells is in the objective: not where they are held exactly."""
+        return not any(isinstance(part, ScoreConstraint) and part.replaces_loss for part in self.total)
+
+    @property
+    def measured(self) -> Measured:
+        """The measurement bound to the cells; drawn when it is first asked for."""
+        if self._measured is None:
+            assert self.measurement is not None
+            if self.blank or self.observations.weights is not None or not self.loss_counts:
+                raise UnsupportedComposition(
+                    "a loss that sees measurements sees no cells: it has no background, weights of cells or "
+                    "cells that hold exactly"
+                )
+            linear_map = self.measurement.draw(self.observations)
+            self._measured = Measured(linear_map, linear_map.of_cells())
+        return self._measured
 
     # -- states ----------------------------------------------------------------------
 
@@ -228,7 +269,19 @@ class Problem:
     def value(self, state: State, pair: Pair | None = None) -> float:
         """Objective F in float64."""
         pair = self.stacked(state) if pair is None else pair
-        return self.data_value_of(pair) + self.penalty(state)
+        return self.data_value_of(pair) + self.penalty(state) + self.total_value(pair)
+
+    def total_value(self, pair: Pair) -> float:
+        """Penalties of the total scores."""
+        penalties = (part for part in self.total if isinstance(part, Regulariser))
+        return sum(part.on_core().value_of_product(*pair) for part in penalties)
+
+    def violation(self, state: State) -> float:
+        """Largest distance of a score to where the constraints on the total scores want it."""
+        pair = self.stacked(state)
+        constraints = (part for part in self.total if isinstance(part, ScoreConstraint))
+        found = [part.violation(pair, self.observations, self.n_threads) for part in constraints]
+        return max(found, default=0.0)
 
     def data_value(self, state: State) -> float:
         """Objective without the penalties."""
@@ -236,16 +289,26 @@ class Problem:
 
     def data_value_at(self, pair: Pair, scores: FloatArray) -> float:
         """Objective without the penalties, for factors and scores that are at hand."""
+        if self.measurement is not None:
+            return self._measured_value(pair)
         loss = self.cell_loss
         background = loss.blank.value(*pair, scores, loss.blank_at if loss.blank else 0.0, self.n_threads)
-        return loss.value(scores) + background
+        return (loss.value(scores) if self.loss_counts else 0.0) + background
+
+    def _measured_value(self, pair: Pair) -> float:
+        linear_map, target = self.measured
+        return self.loss.value(linear_map.forward(*pair), target)
 
     def data_value_of(self, pair: Pair) -> float:
         """Objective without the penalties, for factors that are at hand.
 
         Scores are made for some rows at a time, so that none of the size of the data is needed.
         """
-        loss = self.cell_loss
+        if self.measurement is not None:
+            return self._measured_value(pair)
+        loss, counts = self.cell_loss, self.loss_counts
+        if not (counts or loss.blank):
+            return 0.0
         at = loss.blank_at if loss.blank else 0.0
         stored = squares = 0.0
         for rows, cells in self._parts():
@@ -253,7 +316,7 @@ class Problem:
             indptr = self.observations.indptr[rows.start : rows.stop + 1] - start
             left, indices = pair.left[rows], self.observations.indices[cells]
             scores = kernels.sddmm(indptr, indices, left, pair.right, n_threads=self.n_threads)
-            stored += loss.value(scores, cells)
+            stored += loss.value(scores, cells) if counts else 0.0
             if loss.blank:
                 squares += loss.blank.at_scores(scores, at if np.ndim(at) == 0 else np.asarray(at)[cells])
         if not loss.blank:
@@ -277,8 +340,8 @@ class Problem:
         for term in self.terms:
             names = ("core",) if term.key("core") in state else ("row", "col")
             if isinstance(term.core, Full) and "core" not in names:  # kept as a product of factors
-                spectrum = nuclear_norm_of_product(state[term.key("row")], state[term.key("col")])
-                total += term.reg.reg * spectrum
+                factors = state[term.key("row")], state[term.key("col")]
+                total += self.rule(term.key("core")).value_of_product(*factors)
             else:
                 total += sum(self.rule(term.key(name)).value(state[term.key(name)]) for name in names)
         return total
@@ -311,13 +374,19 @@ class Problem:
             for name in ("core",) if full else ("row", "col"):
                 yield self.rule(term.key(name))
 
-    def score_gradient(self, state: State) -> ScoreGradient:
+    def score_gradient(self, state: State) -> GradientByScores:
         """dF/dS of the data part at ``state``."""
         pair = self.stacked(state)
         return self._gradient_at(pair, self.cell_scores(pair))
 
-    def _gradient_at(self, pair: Pair, scores: FloatArray) -> ScoreGradient:
+    def _gradient_at(self, pair: Pair, scores: FloatArray) -> GradientByScores:
+        if self.measurement is not None:
+            linear_map, target = self.measured
+            slopes = self.loss.grad(linear_map.forward(*pair), target)
+            return MeasuredGradient(linear_map, slopes, pair.left.dtype)
         cells = self.cell_loss.residual(scores)
+        if not self.loss_counts:
+            cells = cells - self.cell_loss.grad(scores)
         return ScoreGradient(self.observations, cells, *pair, self.blank, self.n_threads)
 
     def data_grad(self, state: State, keys: Iterable[str] | None = None) -> State:
@@ -325,7 +394,7 @@ class Problem:
         keys = list(self.blocks(state) if keys is None else keys)
         return self._pull_all(keys, self.score_gradient(state), state)
 
-    def _pull_all(self, keys: list[str], operator: ScoreGradient, state: State) -> State:
+    def _pull_all(self, keys: list[str], operator: GradientByScores, state: State) -> State:
         out: State = {}
         for key in keys:
             if key in out:
@@ -357,7 +426,7 @@ class Problem:
         """:meth:`value` and :meth:`grad` in one pass over the cells."""
         pair = self.stacked(state)
         scores = self.cell_scores(pair)
-        value = self.data_value_at(pair, scores) + self.penalty(state)
+        value = self.data_value_at(pair, scores) + self.penalty(state) + self.total_value(pair)
         data_grad = self._pull_all(list(keys), self._gradient_at(pair, scores), state)
         return value, self._add_penalty_grad(data_grad, state)
 
@@ -382,7 +451,9 @@ class Problem:
         assert other is not None
         return Pair(row.dot(direction), other) if name == "row" else Pair(other, col.dot(direction))
 
-    def pull(self, key: str, operator: ScoreGradient, state: State, other: FloatArray | None = None) -> Array:
+    def pull(
+        self, key: str, operator: GradientByScores, state: State, other: FloatArray | None = None
+    ) -> Array:
         """Adjoint of :meth:`push`: from a derivative by the scores to one by the array ``key``."""
         term, name = self.locate(key)
         row, col = self.designs(term, state)
@@ -391,14 +462,14 @@ class Problem:
             assert other is not None
             return row.tdot(operator.dot(other)) if name == "row" else col.tdot(operator.tdot(other))
         if name == "core":
-            dtype = operator.cells.dtype
+            dtype = operator.dtype
             if row.shape[1] <= col.shape[1]:
                 return col.tdot(operator.tdot(row.toarray().astype(dtype, copy=False))).T
             return row.tdot(operator.dot(col.toarray().astype(dtype, copy=False)))
         side, param = name.split("_map.")
         return self.pull_map(term, side, operator, state)[param]
 
-    def pull_map(self, term: BoundTerm, side: str, operator: ScoreGradient, state: State) -> State:
+    def pull_map(self, term: BoundTerm, side: str, operator: GradientByScores, state: State) -> State:
         """Gradient of the learned params of one map, by their names in the map."""
         row, col = self.designs(term, state)
         core = state.get(term.key("core"))
@@ -464,12 +535,19 @@ class Problem:
             else:
                 sides = [term.key(side) for side in ("row", "col")]
                 penalty += sum(self.rule(side).value(state[side]) for side in sides)
+        penalty += sum(part.on_core().value(scores) for part in self.total if isinstance(part, Regulariser))
+        if self.measurement is not None:
+            matrix = self.measured.matrix()
+            zero_filled = cells.csr.toarray().astype(np.float64)
+            return self.loss.value(matrix @ scores.ravel(), matrix @ zero_filled.ravel()) + penalty
         weight = np.full((n, m), blank.weight)
         weight *= 1.0 if blank.row_weights is None else blank.row_weights[:, None]
         weight *= 1.0 if blank.col_weights is None else blank.col_weights
         weight[cells.rows, cells.indices] = 0.0
         data = 0.5 * float(np.sum(weight * (scores - blank.target) ** 2))
         on_cells = scores[cells.rows, cells.indices]
+        if not self.loss_counts:
+            return data + penalty
         if cells.weights is None:
             return data + self.loss.value(on_cells, cells.values) + penalty
         return data + float(cells.weights @ self.loss.pointwise(on_cells, cells.values)) + penalty

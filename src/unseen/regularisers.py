@@ -19,7 +19,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from unseen.exceptions import ParameterError
-from unseen.linalg.blocked import inner
+from unseen.linalg.blocked import gram, inner
+from unseen.linalg.svt import nuclear_norm_of_product
 from unseen.typing import FloatArray
 from unseen.validation import check_positive
 
@@ -51,6 +52,12 @@ class Penalty:
     def value(self, z: FloatArray) -> float:
         """Penalty of ``z`` in float64."""
         raise NotImplementedError
+
+    def value_of_product(self, left: FloatArray, right: FloatArray) -> float:
+        """Penalty of ``left @ right.T``, which is formed only where the penalty leaves no other way."""
+        if self.spectral:
+            return float(self.reg) * nuclear_norm_of_product(left, right)  # type: ignore[attr-defined]
+        return self.value(left.astype(np.float64) @ right.T.astype(np.float64))
 
     def prox(self, z: FloatArray, step: float) -> FloatArray:
         """``argmin_v 1/2 ||v - z||^2 + step * penalty(v)``."""
@@ -116,6 +123,11 @@ class Separable(Penalty):
             if self.spare_last:
                 total -= self.l1 * abs(float(z[-1, -1]))
         return total
+
+    def value_of_product(self, left: FloatArray, right: FloatArray) -> float:
+        if self.quadratic and self.scale is None:
+            return 0.5 * self.ridge * max(inner(gram(left), gram(right)), 0.0)
+        return super().value_of_product(left, right)
 
     def grad(self, z: FloatArray) -> FloatArray:
         """Gradient of the smooth (ridge) part."""

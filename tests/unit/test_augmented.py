@@ -13,7 +13,18 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import unseen
-from unseen import AugmentedMF, Background, BiasMC, BiasModel, Completion, LowRank, Ridge, Squared, Term
+from unseen import (
+    AugmentedMF,
+    Background,
+    BiasMC,
+    BiasModel,
+    Completion,
+    LowRank,
+    Observations,
+    Ridge,
+    Squared,
+    Term,
+)
 from unseen.exceptions import InvalidDataError, ParameterError, TooLargeError
 from unseen.solvers.line_search import product_distance
 
@@ -69,6 +80,19 @@ def test_both_solvers_reach_the_same_objective() -> None:
     )
     np.testing.assert_allclose(als.history_[-1]["objective"], line.history_[-1]["objective"], rtol=1e-8)
     np.testing.assert_allclose(als.transform(X), line.predict_new(), atol=1e-3)
+
+
+@pytest.mark.parametrize("augmentation", ["rank_one", "hashed", "explicit"])
+def test_objective_of_one_draw_is_that_of_the_paper(augmentation: str) -> None:
+    X = target()
+    model = AugmentedMF(3, augmentation=augmentation, center="none", c0=0.5, max_iter=20, random_state=0).fit(
+        X
+    )
+    draw, U, V = model.measurement_.draw(Observations.from_dense(X)), model.row_factors_, model.col_factors_
+    assert draw.n_rows == model.n_constraints_
+    off = draw.forward(U, V) - draw.of_cells()
+    by_hand = off @ off + model.reg * (np.sum(U**2) + np.sum(V**2))
+    np.testing.assert_allclose(model.history_[-1]["objective"], by_hand, rtol=1e-10)
 
 
 def test_objective_is_that_of_the_paper_divided_by_lambda() -> None:

@@ -12,12 +12,12 @@ from unseen.estimators.blocks import BlockwiseCompleter
 from unseen.estimators.composed import Composition
 from unseen.exceptions import ParameterError
 from unseen.linalg.blocked import inner
-from unseen.losses import Background, Squared
+from unseen.losses import Background, Loss, Squared
 from unseen.maps import Identity
 from unseen.problem import Problem
 from unseen.regularisers import Ridge
-from unseen.sensing import Law, expected_weights, n_constraints
-from unseen.solvers import AlternatingLineSearch, AugmentedALS, Sensing, Solver
+from unseen.sensing import Law, Sensing, expected_weights, n_constraints
+from unseen.solvers import AlternatingLineSearch, AugmentedALS, Solver
 from unseen.state import State
 from unseen.terms import Term
 from unseen.validation import check_choice, check_count, check_fraction, check_positive
@@ -102,6 +102,8 @@ class AugmentedMF(BlockwiseCompleter):
         p.
     weights_ : (float, float)
         w_obs and w_unobs.
+    measurement_ : Sensing or None
+        Law and seed of the draw; None for "expected".
     row_block_, col_block_ : ndarray of int
         Connected block of each row and column, largest first; -1 for those without a cell.
     history_ : list of dict
@@ -183,36 +185,41 @@ class AugmentedMF(BlockwiseCompleter):
         check_choice("cross_component", self.cross_component, ("baseline", "model"))
         reg = Ridge(2.0 * check_positive("reg", self.reg, strict=False))
         term = Term(Identity(), Identity(), LowRank(check_count("rank", self.rank)), reg)
-        return Composition([term], Squared(), self._solver())
-
-    def _solver(self) -> Solver:
         kind = check_choice("augmentation", self.augmentation, AUGMENTATIONS)
         name = check_choice("solver", self.solver, ("auto", "als", "linesearch"))
         eps = None if self.eps_abs is None else check_positive("eps_abs", self.eps_abs)
         if kind == "expected":
-            return AlternatingLineSearch(eps_abs=eps) if name == "linesearch" else AugmentedALS(eps_abs=eps)
+            line_search = name == "linesearch"
+            solver = AlternatingLineSearch(eps_abs=eps) if line_search else AugmentedALS(eps_abs=eps)
+            return Composition([term], Squared(), solver)
         if name == "als":
             raise ParameterError(
                 f"solver='als' needs augmentation='expected', got {kind!r}: rows of one draw are not solved "
                 "one by one; use solver='linesearch' or 'auto'"
             )
-        limit = check_count("max_nonzeros", self.max_nonzeros)
-        return AlternatingLineSearch(eps_abs=eps, sensing=Sensing(kind, max_nonzeros=limit))
+        sensing = Sensing(kind, max_nonzeros=check_count("max_nonzeros", self.max_nonzeros))
+        return Composition([term], Squared(2.0), AlternatingLineSearch(eps_abs=eps), measurement=sensing)
 
-    def _tune(self, problem: Problem, solver: Solver, rng: np.random.Generator) -> None:
-        cells = problem.observations
+    def _weigh(self, loss: Loss, shape: tuple[int, int], n_cells: int) -> Law:
+        """Set the weights of the mean over all draws of measurements; they follow from counts alone."""
         law = Law(
-            n_constraints(cells.shape, cells.nnz, int(self.rank), check_positive("c0", self.c0)),
+            n_constraints(shape, n_cells, int(self.rank), check_positive("c0", self.c0)),
             check_positive("weight", self.weight, strict=False),
             check_fraction("gamma", self.gamma, high=0.5),
             bool(self.resample_original),
         )
-        self.n_constraints_, self.weights_ = law.n_rows, expected_weights(law, cells.nnz)
+        self.n_constraints_, self.weights_ = law.n_rows, expected_weights(law, n_cells)
         observed, others = self.weights_
-        problem.loss.set_params(weight=2.0 * observed, background=Background(2.0 * others))
-        sensing = getattr(solver, "sensing", None)
-        if sensing is not None:
-            sensing.set_params(
+        loss.set_params(weight=2.0 * observed, background=Background(2.0 * others))
+        return law
+
+    def _tune(self, problem: Problem, solver: Solver, rng: np.random.Generator) -> None:
+        cells = problem.observations
+        self.measurement_ = problem.measurement
+        mean = problem.loss if self.measurement_ is None else Squared()
+        law = self._weigh(mean, cells.shape, cells.nnz)
+        if self.measurement_ is not None:
+            self.measurement_.set_params(
                 n_rows=law.n_rows,
                 weight=law.weight,
                 gamma=law.gamma,
@@ -221,6 +228,12 @@ class AugmentedMF(BlockwiseCompleter):
             )
         blocks = find_blocks(cells)
         self.row_block_, self.col_block_ = blocks.row_block, blocks.col_block
+
+    def _keep(self, problem: Problem, state: State) -> None:
+        super()._keep(problem, state)
+        if problem.measurement is not None:  # new rows are solved by the mean over all draws
+            self.loss_ = Squared()
+            self._weigh(self.loss_, problem.observations.shape, problem.observations.nnz)
 
     def _start(self, problem: Problem, solver: Solver, rng: np.random.Generator) -> State:
         state = super()._start(problem, solver, rng)

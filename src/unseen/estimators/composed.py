@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -17,9 +18,11 @@ from unseen.losses import Loss, blank_of
 from unseen.offsets import Offsets, fit_offsets
 from unseen.parallel import one_blas_thread
 from unseen.problem import Problem
+from unseen.sensing import Sensing
 from unseen.solvers import Monitor, Solver, choose_solver
 from unseen.state import State
 from unseen.terms import Term
+from unseen.totals import TotalPart, total_parts
 from unseen.typing import Features
 from unseen.validation import (
     check_choice,
@@ -32,15 +35,35 @@ from unseen.validation import (
     held,
 )
 
-__all__ = ["ComposedCompleter", "Composition"]
+__all__ = ["Bound", "ComposedCompleter", "Composition"]
 
 
-class Composition(NamedTuple):
-    """What an estimator is made of; a solver of None is chosen by the composition."""
+@dataclass(frozen=True)
+class Composition:
+    """What an estimator is made of; a solver of None is chosen by the composition.
+
+    ``total`` is what is asked of all scores, ``measurement`` what the loss sees of them instead of cells.
+    It unpacks to terms, loss and solver.
+    """
 
     terms: list[Term]
     loss: Loss
     solver: Solver | None
+    total: TotalPart | Sequence[TotalPart] | None = None
+    measurement: Sensing | None = None
+
+    def __iter__(self) -> Iterator[Any]:
+        yield from (self.terms, self.loss, self.solver)
+
+
+class Bound(NamedTuple):
+    """A composition bound to data: what is minimised and by whom, what was subtracted and held out before."""
+
+    problem: Problem
+    terms: list[Term]
+    solver: Solver
+    offsets: Offsets
+    held_out: Observations | None
 
 
 class ComposedCompleter(FactoredCompleter):
@@ -117,8 +140,10 @@ class ComposedCompleter(FactoredCompleter):
                 "from; at least one stored value that is not NaN is needed"
             )
 
-    def _fit_validated(self, cells: Observations, features: dict[str, Features | None]) -> None:
-        rng = check_rng(self.random_state)
+    def _bind(
+        self, cells: Observations, features: dict[str, Features | None], rng: np.random.Generator
+    ) -> Bound:
+        """The problem that a fit solves, with everything set that the parameters leave to the data."""
         center = check_choice("center", self.center, self.centers)
         bias_reg = check_pair("bias_reg", self.bias_reg)
         composition = self._compose(features["row"] is not None, features["col"] is not None)
@@ -137,6 +162,8 @@ class ComposedCompleter(FactoredCompleter):
             loss,
             row_features=features["row"],
             col_features=features["col"],
+            total=[clone(part) for part in total_parts(composition.total)],
+            measurement=None if composition.measurement is None else clone(composition.measurement),
             n_threads=self._n_threads(),
         )
         solver = choose_solver(problem) if composition.solver is None else clone(composition.solver)
@@ -145,6 +172,11 @@ class ComposedCompleter(FactoredCompleter):
             tol=check_positive("tol", self.tol, strict=False),
         )
         self._tune(problem, solver, rng)
+        return Bound(problem, terms, solver, offsets, held_out)
+
+    def _fit_validated(self, cells: Observations, features: dict[str, Features | None]) -> None:
+        rng = check_rng(self.random_state)
+        problem, terms, solver, offsets, held_out = self._bind(cells, features, rng)
         monitor = Monitor(
             solver.max_iter,
             solver.tol,
@@ -154,7 +186,7 @@ class ComposedCompleter(FactoredCompleter):
             patience=check_count("patience", self.patience),
         )
         state = solver.solve(problem, self._start(problem, solver, rng), rng, monitor)
-        self.terms_, self.loss_, self.offsets_, self.solver_ = terms, loss, offsets, solver
+        self.terms_, self.loss_, self.offsets_, self.solver_ = terms, problem.loss, offsets, solver
         self._keep(problem, state)
         self.history_, self.n_iter_ = monitor.history, len(monitor.history)
         self.converged_ = monitor.converged

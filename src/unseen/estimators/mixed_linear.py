@@ -9,7 +9,7 @@ import numpy as np
 from unseen import kernels
 from unseen.cores import Full
 from unseen.data import Observations
-from unseen.estimators.composed import Composition
+from unseen.estimators.composed import Bound, Composition
 from unseen.estimators.explained import Explained
 from unseen.estimators.paths import PathMixin
 from unseen.estimators.side_maps import bilinear_maps
@@ -20,11 +20,12 @@ from unseen.linalg.svt import singular_value, spectral_norm
 from unseen.losses import Squared
 from unseen.offsets import Offsets, row_biases
 from unseen.problem import Problem
-from unseen.regularisers import L1, Ridge
+from unseen.regularisers import L1, Nuclear, Ridge
 from unseen.solvers import DavisYin, MixedADMM, MixedSoft, Solver
 from unseen.solvers.mixed import MixedSolver
 from unseen.state import State
 from unseen.terms import Term
+from unseen.totals import StoredCells
 from unseen.typing import Features, FloatArray
 from unseen.validation import check_choice, check_count, check_positive
 
@@ -203,10 +204,15 @@ class MixedLinear(Explained, PathMixin):
             Term(*maps, Full(), L1(_number("reg_g", self.reg_g), spare_last=spare)),
             Term(core=Full(), reg=Ridge(1.0)),
         ]
-        return Composition(terms, Squared(rho if constraint == "soft" else 1.0), solver)
+        penalty = Nuclear(_number("reg_e", self.reg_e))
+        if constraint == "soft":
+            return Composition(terms, Squared(rho), solver, penalty)
+        return Composition(terms, Squared(), solver, (penalty, StoredCells()))
 
-    def _fit_validated(self, cells: Observations, features: dict[str, Features | None]) -> None:
-        super()._fit_validated(_that_count(cells) if self.constraint == "hard" else cells, features)
+    def _bind(
+        self, cells: Observations, features: dict[str, Features | None], rng: np.random.Generator
+    ) -> Bound:
+        return super()._bind(_that_count(cells) if self.constraint == "hard" else cells, features, rng)
 
     def _tune(self, problem: Problem, solver: Solver, rng: np.random.Generator) -> None:
         assert isinstance(solver, MixedSolver)
@@ -219,15 +225,16 @@ class MixedLinear(Explained, PathMixin):
             slope = np.abs(coupling.adjoint(_sparse(cells, problem.n_threads))).max(initial=0.0)
             problem.terms[0].reg.set_params(reg=0.005 * float(slope))
         self.reg_g_ = solver.rule(problem).l1
-        self.reg_e_ = _number("reg_e", self.reg_e)
+        penalty = problem.on_total(Nuclear)
+        assert penalty is not None
         if self.reg_e == "auto":
             operator = _sparse(cells, problem.n_threads)
             scale = spectral_norm(operator, rng)
             if self.constraint == "soft":
                 crowded = singular_value(operator, FIRST_RANK, rng)
                 scale = check_positive("rho", self.rho) * max(0.11 * scale, crowded)
-            self.reg_e_ = max(scale, np.finfo(float).tiny)
-        solver.set_params(reg_e=self.reg_e_)
+            penalty.set_params(reg=max(scale, np.finfo(float).tiny))
+        self.reg_e_ = float(penalty.reg)
 
     def _keep(self, problem: Problem, state: State) -> None:
         super()._keep(problem, {key: value for key, value in state.items() if key != "1.multiplier"})

@@ -21,6 +21,7 @@ from unseen.solvers.boxed import boxed_rows
 from unseen.solvers.rules import MAX_DENSE_CELLS
 from unseen.state import State
 from unseen.terms import Term
+from unseen.totals import ScoreBox
 from unseen.typing import Features, FloatArray
 from unseen.validation import check_choice, check_count
 
@@ -319,8 +320,10 @@ class ShiftMC(PositiveCompleter):
             return CCD()
         if self.bound == "none":
             return LowRankProx(max_rank=rank_limit(self.rank))
-        limit = check_count("max_dense_cells", self.max_dense_cells)
-        return BoxedADMM(max_dense_cells=limit)
+        return BoxedADMM(max_dense_cells=check_count("max_dense_cells", self.max_dense_cells))
+
+    def _total(self) -> ScoreBox | None:
+        return ScoreBox() if self.bound == "box" else None
 
     def _start(self, problem: Problem, solver: Solver, rng: np.random.Generator) -> State:
         state = super()._start(problem, solver, rng)
@@ -329,11 +332,17 @@ class ShiftMC(PositiveCompleter):
         return nonnegative_start(problem, state, rng)
 
     def _solve_rows(self, cells: Observations, row_features: Features | None) -> FloatArray:
-        if self.bound != "box":
+        box = self._total()
+        if box is None:
             return super()._solve_rows(cells, row_features)
-        loss = self.loss_
-        assert isinstance(loss, Quadratic)
-        return boxed_rows(cells, loss, self.col_factors_, self.reg_, max_dense_cells=self.max_dense_cells)
+        return boxed_rows(
+            cells,
+            self.loss_,
+            self.col_factors_,
+            self.reg_,
+            bounds=box.bounds(),
+            max_dense_cells=self.max_dense_cells,
+        )
 
     def _refuse_to_explain(self) -> None:
         super()._refuse_to_explain()

@@ -22,6 +22,7 @@ from unseen.parallel import one_blas_thread
 from unseen.problem import Problem
 from unseen.solvers import Solver
 from unseen.terms import Term
+from unseen.totals import ScoreBox
 from unseen.typing import BoolArray, Features, FloatArray, IndexArray
 from unseen.validation import check_choice, check_count, check_entries, check_fraction, check_rng
 
@@ -64,6 +65,10 @@ class PositiveCompleter(ComposedCompleter):
     @abstractmethod
     def _solver(self) -> Solver:
         """The solver that the hyper-parameters name."""
+
+    def _total(self) -> ScoreBox | None:
+        """Bounds on all scores, if any."""
+        return None
 
     def _level(self, rates: Rates) -> float:
         """Value that a positive would have without any penalty."""
@@ -109,7 +114,7 @@ class PositiveCompleter(ComposedCompleter):
 
     def _compose(self, has_row_features: bool, has_col_features: bool) -> Composition:
         terms = self._terms(has_row_features, has_col_features, self.reg_)
-        return Composition(terms, self._loss(), self._solver())
+        return Composition(terms, self._loss(), self._solver(), self._total())
 
     def _choose_threshold(self, rates: Rates, rng: np.random.Generator) -> float:
         if not isinstance(self.threshold, str):

@@ -19,6 +19,7 @@ from unseen.solvers import AlternatingCG, BoxedADMM, LowRankProx, ProxGradient, 
 from unseen.solvers.rules import MAX_DENSE_CELLS
 from unseen.state import State
 from unseen.terms import Term
+from unseen.totals import ScoreBox
 from unseen.typing import Features
 from unseen.validation import check_choice, check_count
 
@@ -330,3 +331,6 @@ class ShiftIMC(_Inductive):
         if not self._boxed():
             return super()._solver()
         return BoxedADMM(max_dense_cells=check_count("max_dense_cells", self.max_dense_cells))
+
+    def _total(self) -> ScoreBox | None:
+        return ScoreBox() if self._boxed() else None

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -137,6 +138,11 @@ class ScoreGradient:
     right: FloatArray
     blank: Blank
     n_threads: int = 1
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the entries."""
+        return self.cells.dtype
 
     def dot(self, vectors: FloatArray) -> FloatArray:
         """Times a matrix with one row for each column of the target."""

@@ -5,8 +5,10 @@ any ``A_k`` as a dense array.
 """
 
 from unseen.sensing.base import LinearMap
+from unseen.sensing.draw import Sensing
 from unseen.sensing.fit import ExpectedFit, Fit, SampledFit
 from unseen.sensing.law import Law, expected_weights, n_constraints
+from unseen.sensing.measured import Measured, MeasuredGradient
 from unseen.sensing.rank_one import RankOneMap
 from unseen.sensing.shards import Step, col_step, objective, residuals, row_step, split
 from unseen.sensing.sparse_rows import EntriesMap, ExplicitMap, HashedMap
@@ -19,8 +21,11 @@ __all__ = [
     "HashedMap",
     "Law",
     "LinearMap",
+    "Measured",
+    "MeasuredGradient",
     "RankOneMap",
     "SampledFit",
+    "Sensing",
     "Step",
     "col_step",
     "expected_weights",

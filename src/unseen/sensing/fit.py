@@ -9,7 +9,9 @@ import numpy as np
 
 from unseen import kernels
 from unseen.data import Observations
-from unseen.linalg.blocked import gram, inner, matmul
+from unseen.data.pattern import Pattern
+from unseen.linalg.blocked import inner
+from unseen.linalg.score_gradient import Blank, ScoreGradient
 from unseen.sensing.base import LinearMap
 from unseen.typing import Array, FloatArray
 
@@ -53,11 +55,22 @@ class Fit(ABC):
 
 
 class SampledFit(Fit):
-    """The misfit of one draw, given by its linear map."""
+    """The misfit of one draw, given by its linear map.
 
-    def __init__(self, linear_map: LinearMap) -> None:
+    Parameters
+    ----------
+    linear_map : LinearMap
+        A.
+    weight : float, default=1.0
+        Factor of the misfit.
+    target : array, optional
+        b, where it is at hand.
+    """
+
+    def __init__(self, linear_map: LinearMap, weight: float = 1.0, target: FloatArray | None = None) -> None:
         self.map = linear_map
-        self.target = linear_map.of_cells()
+        self.weight = weight
+        self.target = linear_map.of_cells() if target is None else target
 
     def residual(self, left: FloatArray, right: FloatArray) -> FloatArray:
         return self.map.forward(left, right) - self.target
@@ -66,21 +79,24 @@ class SampledFit(Fit):
         return self.map.forward(left, right)
 
     def value(self, residual: FloatArray, left: FloatArray, right: FloatArray) -> float:
-        return float(residual @ residual)
+        return self.weight * float(residual @ residual)
 
     def curvature(self, change: FloatArray, left: FloatArray, right: FloatArray) -> float:
-        return float(change @ change)
+        return self.weight * float(change @ change)
 
     def row_pull(self, residual: FloatArray, left: FloatArray, right: FloatArray) -> FloatArray:
-        return self.map.dot(residual, right)
+        return self.map.dot(self.weight * residual, right)
 
     def col_pull(self, residual: FloatArray, left: FloatArray, right: FloatArray) -> FloatArray:
-        return self.map.tdot(residual, left)
+        return self.map.tdot(self.weight * residual, left)
 
     def split(self, n_blocks: int) -> list[Fit]:
         a_map = self.map
         limits = np.linspace(a_map.start, a_map.stop, n_blocks + 1).astype(np.int64)
-        return [SampledFit(a_map.part(int(low), int(high))) for low, high in itertools.pairwise(limits)]
+        return [
+            SampledFit(a_map.part(int(low), int(high)), self.weight)
+            for low, high in itertools.pairwise(limits)
+        ]
 
 
 class ExpectedFit(Fit):
@@ -108,22 +124,24 @@ class ExpectedFit(Fit):
         rows: slice | None = None,
         n_threads: int = 1,
     ) -> None:
-        self.rows = slice(0, cells.shape[0]) if rows is None else rows
         self.observed, self.other = weights
-        low, high = cells.indptr[self.rows.start], cells.indptr[self.rows.stop]
-        self.cells, self._stored = cells, slice(int(low), int(high))
-        self.indptr = cells.indptr[self.rows.start : self.rows.stop + 1] - low
-        self.indices, self.values = cells.indices[self._stored], cells.values[self._stored]
+        self.blank = Blank(self.other)
+        self.rows = slice(0, cells.shape[0]) if rows is None else rows
+        self.whole = cells
+        self.cells = cells if rows is None else _some_rows(cells, rows)
         self.n_threads = n_threads
 
     def residual(self, left: FloatArray, right: FloatArray) -> FloatArray:
-        return self.change(left, right) - self.values
+        return self.change(left, right) - self.cells.values
 
     def change(self, left: FloatArray, right: FloatArray) -> FloatArray:
-        return kernels.sddmm(self.indptr, self.indices, left[self.rows], right, n_threads=self.n_threads)
+        pattern = self.cells
+        return kernels.sddmm(
+            pattern.indptr, pattern.indices, left[self.rows], right, n_threads=self.n_threads
+        )
 
     def value(self, residual: FloatArray, left: FloatArray, right: FloatArray) -> float:
-        scores = residual.astype(np.float64) + self.values
+        scores = residual.astype(np.float64) + self.cells.values
         others = self._everywhere(left, right) - float(scores @ scores)
         return self.observed * inner(residual, residual) + self.other * max(others, 0.0)
 
@@ -132,50 +150,36 @@ class ExpectedFit(Fit):
         return extra + self.other * self._everywhere(left, right)
 
     def _everywhere(self, left: FloatArray, right: FloatArray) -> float:
-        if self.other == 0.0:
-            return 0.0
-        return inner(gram(left[self.rows], n_threads=self.n_threads), gram(right, n_threads=self.n_threads))
+        return self.blank.everywhere(left[self.rows], right, self.n_threads) if self.blank else 0.0
 
     def row_pull(self, residual: FloatArray, left: FloatArray, right: FloatArray) -> FloatArray:
-        mine = kernels.spmm(
-            self.indptr, self.indices, self._sparse_part(residual), right, n_threads=self.n_threads
-        )
-        if self.other:
-            square = (self.other * gram(right, n_threads=self.n_threads)).astype(mine.dtype)
-            mine += matmul(left[self.rows], square, n_threads=self.n_threads)
+        mine = self._gradient(residual, left, right).dot(right)
         out: Array = np.zeros(left.shape, dtype=mine.dtype)
         out[self.rows] = mine
         return out
 
     def col_pull(self, residual: FloatArray, left: FloatArray, right: FloatArray) -> FloatArray:
-        sparse_part = self._sparse_part(residual)
-        if self.indices.size == self.cells.nnz:
-            csc = self.cells.csc
-            out = kernels.spmm(
-                csc.indptr, csc.indices, sparse_part[csc.order], left, n_threads=self.n_threads
-            )
-        else:
-            out = kernels.spmm_t(
-                self.indptr,
-                self.indices,
-                sparse_part,
-                left[self.rows],
-                self.cells.shape[1],
-                n_threads=self.n_threads,
-            )
-        if self.other:
-            square = (self.other * gram(left[self.rows], n_threads=self.n_threads)).astype(out.dtype)
-            out += matmul(right, square, n_threads=self.n_threads)
-        return out
+        return self._gradient(residual, left, right).tdot(left[self.rows])
 
-    def _sparse_part(self, residual: FloatArray) -> FloatArray:
+    def _gradient(self, residual: FloatArray, left: FloatArray, right: FloatArray) -> ScoreGradient:
+        """Half of the derivative by the scores of these rows."""
         # (w_obs - w_unobs) e - w_unobs x: what the observed cells add to w_unobs U V' on all cells.
-        part = (self.observed - self.other) * residual - self.other * self.values
-        return np.ascontiguousarray(part, dtype=self.values.dtype)
+        values = self.cells.values
+        part = ((self.observed - self.other) * residual - self.other * values).astype(
+            values.dtype, copy=False
+        )
+        return ScoreGradient(self.cells, part, left[self.rows], right, self.blank, self.n_threads)
 
     def split(self, n_blocks: int) -> list[Fit]:
         limits = np.linspace(self.rows.start, self.rows.stop, n_blocks + 1).astype(np.int64)
         return [
-            ExpectedFit(self.cells, (self.observed, self.other), slice(int(low), int(high)), self.n_threads)
+            ExpectedFit(self.whole, (self.observed, self.other), slice(int(low), int(high)), self.n_threads)
             for low, high in itertools.pairwise(limits)
         ]
+
+
+def _some_rows(cells: Observations, rows: slice) -> Observations:
+    low, high = int(cells.indptr[rows.start]), int(cells.indptr[rows.stop])
+    indptr = cells.indptr[rows.start : rows.stop + 1] - cells.indptr[rows.start]
+    pattern = Pattern(indptr, cells.indices[low:high], (rows.stop - rows.start, cells.shape[1]))
+    return Observations(pattern, cells.values[low:high])

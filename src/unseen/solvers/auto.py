@@ -39,7 +39,7 @@ def choose_solver(problem: Problem) -> Solver:
     reasons = []
     for candidate in CANDIDATES:
         solver = candidate()
-        reason = solver.refuses(problem)
+        reason = solver.why_not(problem)
         if reason is None:
             return solver
         reasons.append(f"{candidate.__name__}: {reason}")

@@ -152,7 +152,14 @@ class Solver(BaseEstimator):  # type: ignore[misc]
     factored_full: ClassVar[bool] = False
     """Whether a full core between identity maps is kept as a product of factors."""
     judges_start: ClassVar[bool] = True
-    """Whether the first sweep is compared with the start: a sweep that always gains need not be."""
+    """Whether the monitor compares the first sweep with the start: not where a sweep always gains, or where
+    the solver says itself whether it has settled."""
+    takes_total: ClassVar[tuple[type, ...]] = ()
+    """Kinds of parts on the total scores that are heeded; a problem with others is refused."""
+    takes_measurement: ClassVar[bool] = False
+    """Whether the loss may see a measurement in place of the cells."""
+    former_params: ClassVar[tuple[str, ...]] = ()
+    """Parameters that saved models may still name; what they said is in the problem now."""
 
     def __init__(self, max_iter: int = 50, tol: float = 1e-5) -> None:
         self.max_iter = max_iter
@@ -162,6 +169,22 @@ class Solver(BaseEstimator):  # type: ignore[misc]
     def refuses(self, problem: Problem) -> str | None:
         """A sentence that says why this composition cannot be solved here, or None."""
 
+    def why_not(self, problem: Problem) -> str | None:
+        """:meth:`refuses`, after a look at the parts of a problem that a solver must declare to take."""
+        for part in problem.total:
+            if not isinstance(part, self.takes_total):
+                heeded = " and ".join(kind.__name__ for kind in self.takes_total) or "none at all"
+                return f"{part} is asked of all scores, and of such parts it takes {heeded}"
+        if problem.measurement is not None and not self.takes_measurement:
+            return "the loss sees measurements in place of cells; use AlternatingLineSearch"
+        return self.refuses(problem)
+
+    def check(self, problem: Problem) -> None:
+        """Refuse what this solver cannot solve."""
+        reason = self.why_not(problem)
+        if reason is not None:
+            raise UnsupportedComposition(f"{type(self).__name__} cannot solve this composition: {reason}")
+
     @abstractmethod
     def sweeps(self, problem: Problem, state: State, rng: np.random.Generator) -> Iterator[Sweep]:
         """Yield the state after each sweep, for ever; never changes the given arrays."""
@@ -170,22 +193,16 @@ class Solver(BaseEstimator):  # type: ignore[misc]
         """A better point to start from, for solvers that know one."""
         return state
 
-    def objective(self, problem: Problem, state: State) -> float:
-        """What the sweeps lower; more than ``problem.value`` where a solver adds a condition of its own."""
-        return problem.value(state)
-
     def certificate(self, problem: Problem, state: State, rng: np.random.Generator) -> Certificate | None:
         """How far from the optimum a state can be, or None where that is not known."""
         return certify(problem, state, rng)
 
     def solve(self, problem: Problem, state: State, rng: np.random.Generator, monitor: Monitor) -> State:
         """Run sweeps until the monitor says stop; returns the last (or best validated) state."""
-        reason = self.refuses(problem)
-        if reason is not None:
-            raise UnsupportedComposition(f"{type(self).__name__} cannot solve this composition: {reason}")
+        self.check(problem)
         state = self.prepare(problem, problem.feasible(state), rng)
         if self.judges_start:
-            monitor.start(self.objective(problem, state))
+            monitor.start(problem.value(state))
         sweeps = self.sweeps(problem, state, rng)
         del state  # the start can be freed as soon as the solver has made a copy
         for sweep in sweeps:

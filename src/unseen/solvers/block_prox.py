@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
 from unseen.cores import Full
 from unseen.linalg.lowrank_sum import LowRankPlusSparse
-from unseen.linalg.svt import Triplets, thresholded_svd
+from unseen.linalg.svt import Triplets
 from unseen.losses import Loss
 from unseen.problem import Problem
 from unseen.solvers.base import Solver, Sweep
-from unseen.solvers.lowrank_prox import SvdTolerance, balanced, distance, stacked_columns, triplets_of
+from unseen.solvers.lowrank_prox import accelerated, balanced, shrunk_svd, stacked_columns, triplets_of
 from unseen.solvers.prox import ProxGradient
 from unseen.state import State
 from unseen.typing import FloatArray
 
-__all__ = ["BlockProx", "CoreDescent"]
+__all__ = ["BlockProx", "CoreDescent", "CorePoint"]
 
 
 class BlockProx(Solver):
@@ -81,49 +82,39 @@ class BlockProx(Solver):
         scores = problem.cell_scores(balanced(rest))
         if rest.s.size == 0:
             state = descent.descend(state, scores, self.start_steps)
-        value = problem.value(state)
-        last, last_scores, momentum = rest, scores, 1.0
-        accuracy = SvdTolerance(self.svd_tol)
-        while True:
-            following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
-            ahead = (momentum - 1.0) / following
-            trial = self._try(descent, state, (rest, scores), (last, last_scores), ahead, accuracy, rng)
-            if trial[2] > value and (ahead > 0.0 or accuracy.loose):
-                accuracy.tighten()
-                trial = self._try(descent, state, (rest, scores), (last, last_scores), 0.0, accuracy, rng)
-                following = 1.0
-            candidate, candidate_scores, reached, candidate_state = trial
-            residual = distance(candidate, rest)
-            accuracy.follow(residual)
-            last, last_scores, momentum = rest, scores, following
-            if reached <= value:
-                rest, scores, value, state = candidate, candidate_scores, reached, candidate_state
-            yield Sweep(state, value, {"rank": int(rest.s.size), "residual": residual})
 
-    def _try(
+        def step(here: CorePoint, last: CorePoint, ahead: float, svd_tol: float) -> tuple[CorePoint, float]:
+            return self._step(descent, state, here, last, ahead, svd_tol, rng)
+
+        first = CorePoint(state["0.core"], rest, scores)
+        for point, value, residual in accelerated(first, problem.value(state), step, self.svd_tol):
+            left, right = balanced(point.low_rank)
+            facts = {"rank": int(point.low_rank.s.size), "residual": residual}
+            yield Sweep({**state, "0.core": point.core, "1.row": left, "1.col": right}, value, facts)
+
+    def _step(
         self,
         descent: CoreDescent,
         state: State,
-        point: tuple[Triplets, FloatArray],
-        last: tuple[Triplets, FloatArray],
+        here: CorePoint,
+        last: CorePoint,
         ahead: float,
-        accuracy: SvdTolerance,
+        svd_tol: float,
         rng: np.random.Generator,
-    ) -> tuple[Triplets, FloatArray, float, State]:
+    ) -> tuple[CorePoint, float]:
         """Core steps at the extrapolated N, then a step of N."""
-        problem = descent.whole
-        (rest, scores), (last_rest, last_scores) = point, last
-        dtype = scores.dtype
-        here = (scores + dtype.type(ahead) * (scores - last_scores)).astype(dtype, copy=False)
-        state = descent.descend(state, here, self.core_steps)
-        total = here + descent.scores(state)
+        problem, rest = descent.whole, here.low_rank
+        dtype = here.cells.dtype
+        moved = (here.cells + dtype.type(ahead) * (here.cells - last.cells)).astype(dtype, copy=False)
+        state = descent.descend({**state, "0.core": here.core}, moved, self.core_steps)
+        total = moved + descent.scores(state)
         loss = problem.cell_loss
         step = 1.0 / float(np.max(loss.stored()[0]))
         cells = (-step * loss.grad(total)).astype(dtype, copy=False)
         left, right = [rest.u * (rest.s * (1.0 + ahead))], [rest.v]
         if ahead:
-            left.append(last_rest.u * (-ahead * last_rest.s))
-            right.append(last_rest.v)
+            left.append(last.low_rank.u * (-ahead * last.low_rank.s))
+            right.append(last.low_rank.v)
         n, m = problem.observations.shape
         operator = LowRankPlusSparse(
             problem.observations,
@@ -133,16 +124,19 @@ class BlockProx(Solver):
             problem.n_threads,
         )
         threshold = step * problem.terms[1].reg.reg
-        start = rest.v if rest.s.size else None
-        found = thresholded_svd(
-            operator, threshold, start=start, rng=rng, tol=accuracy.now, max_rank=self.max_rank
-        ).shrunk(threshold)
-        pair = balanced(found)
-        state = {**state, "1.row": pair.left, "1.col": pair.right}
-        new_scores = problem.cell_scores(pair)
+        found = shrunk_svd(operator, threshold, rest, svd_tol, rng, self.max_rank)
+        new_scores = problem.cell_scores(balanced(found))
         value = loss.value(new_scores + descent.scores(state))
         value += descent.penalty(state) + problem.terms[1].reg.reg * float(found.s.sum(dtype=float))
-        return found, new_scores, value, state
+        return CorePoint(state["0.core"], found, new_scores), value
+
+
+class CorePoint(NamedTuple):
+    """The core of a term over features, a low-rank matrix, and that matrix on the observed cells."""
+
+    core: FloatArray
+    low_rank: Triplets
+    cells: FloatArray
 
 
 class CoreDescent:

@@ -16,8 +16,10 @@ from unseen.linalg.svt import Triplets, thresholded_svd
 from unseen.losses import CellLoss, Loss
 from unseen.problem import Problem
 from unseen.solvers.base import Solver, Sweep
+from unseen.solvers.lowrank_prox import balanced
 from unseen.solvers.rules import MAX_DENSE_CELLS
 from unseen.state import State
+from unseen.totals import ScoreBox
 from unseen.typing import FloatArray
 
 __all__ = ["BoxedADMM", "boxed_rows"]
@@ -48,12 +50,14 @@ class BoxedADMM(Solver):
     tol : float, default=1e-4
         Relative residual at which to stop.
     lower, upper : float, default=0.0 and 1.0
-        Bounds on every score.
+        Bounds on every score, for problems that set none by a :class:`unseen.totals.ScoreBox`.
     max_dense_cells : int, default=50_000_000
         Refuse targets with more cells: several dense copies are needed.
     """
 
     factored_full = True
+    judges_start = False
+    takes_total = (ScoreBox,)
 
     def __init__(
         self,
@@ -86,12 +90,13 @@ class BoxedADMM(Solver):
         row, col = problem.designs(term, state)
         cells = _DenseLoss.of(problem.cell_loss)
         core, fitted = _start(problem, state)
+        bounds = (problem.on_total(ScoreBox) or ScoreBox(self.lower, self.upper)).bounds()
         multipliers = np.zeros_like(fitted)
         right: FloatArray | None = None
         split = cells.largest_weight
         size = 1.0 if term.free else _norm_squared(row) * _norm_squared(col)
         for step in itertools.count(1):
-            inside = np.clip(cells.nearest(fitted - multipliers, split), self.lower, self.upper)
+            inside = np.clip(cells.nearest(fitted - multipliers, split), *bounds)
             goal = inside + multipliers
             if term.free:
                 target = goal
@@ -124,7 +129,7 @@ def boxed_rows(
     other: FloatArray,
     ridge: float,
     *,
-    bounds: tuple[float, float] = (0.0, 1.0),
+    bounds: tuple[float, float],
     max_dense_cells: int = MAX_DENSE_CELLS,
     tol: float = 1e-6,
     max_iter: int = 2000,
@@ -232,8 +237,8 @@ def _as_state(problem: Problem, found: Triplets, core: FloatArray) -> State:
     term = problem.terms[0]
     if not term.free:
         return {term.key("core"): core}
-    root = np.sqrt(found.s)
-    return {term.key("row"): found.u * root, term.key("col"): found.v * root}
+    factors = balanced(found)
+    return {term.key("row"): factors.left, term.key("col"): factors.right}
 
 
 def _norm_squared(design: Design) -> float:

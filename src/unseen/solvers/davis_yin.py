@@ -7,14 +7,16 @@ from collections.abc import Iterator
 import numpy as np
 
 from unseen.linalg.lowrank_sum import LowRankPlusSparse
-from unseen.linalg.svt import DENSE_CELLS, DENSE_SIDE, Triplets, thresholded_svd
+from unseen.linalg.svt import DENSE_CELLS, DENSE_SIDE
 from unseen.problem import Problem
+from unseen.regularisers import Nuclear
 from unseen.solvers.base import Sweep
+from unseen.solvers.block_prox import CorePoint
 from unseen.solvers.certificates import Certificate
-from unseen.solvers.lowrank_prox import SvdTolerance, balanced, distance
-from unseen.solvers.mixed import Coupling, MixedSolver, Point, coupling_value
-from unseen.solvers.mixed_soft import dual_certificate
+from unseen.solvers.lowrank_prox import SvdTolerance, balanced, distance, shrunk_svd
+from unseen.solvers.mixed import Coupling, MixedSolver, coupling_value
 from unseen.state import State
+from unseen.totals import StoredCells
 from unseen.typing import FloatArray
 
 __all__ = ["DavisYin"]
@@ -35,35 +37,37 @@ class DavisYin(MixedSolver):
 
     Parameters
     ----------
-    max_iter, tol, reg_e, max_rank, svd_tol
+    max_iter, tol, max_rank, svd_tol
         As in :class:`unseen.solvers.mixed.MixedSolver`.
     init : {"lasso", "paper"}, default="lasso"
         Start at the sparse bilinear fit of the observed cells, or at zero with random multipliers.
     """
 
+    takes_total = (Nuclear, StoredCells)
+
     def __init__(
         self,
         max_iter: int = 500,
         tol: float = 1e-4,
-        reg_e: float = 1.0,
         max_rank: int | None = None,
         svd_tol: float = 1e-7,
         init: str = "lasso",
     ) -> None:
-        super().__init__(max_iter, tol, reg_e, max_rank, svd_tol)
+        super().__init__(max_iter, tol, max_rank, svd_tol)
         self.init = init
+
+    def refuses(self, problem: Problem) -> str | None:
+        if problem.on_total(StoredCells) is None:
+            return "it keeps observed cells exactly, which the problem must ask for by StoredCells()"
+        return super().refuses(problem)
 
     @property
     def start_steps(self) -> int:  # type: ignore[override]
         """The paper's start has G = 0."""
         return 0 if self.init == "paper" else MixedSolver.start_steps
 
-    def objective(self, problem: Problem, state: State) -> float:
-        coupling = self.coupling(problem, state)
-        return self._value(problem, coupling, self.point(problem, state))
-
     def sweeps(self, problem: Problem, state: State, rng: np.random.Generator) -> Iterator[Sweep]:
-        coupling = self.coupling(problem, state)
+        coupling, reg_e = self.coupling(problem, state), self.reg_e(problem)
         values = problem.observations.values
         size = max(float(np.linalg.norm(values)), np.finfo(float).tiny)
         point = self.point(problem, state)
@@ -72,7 +76,9 @@ class DavisYin(MixedSolver):
             multiplier = rng.standard_normal(values.size).astype(values.dtype)
         accuracy = SvdTolerance(self.svd_tol)
         while True:
-            found = self._entries_step(problem, coupling, point, multiplier, accuracy.now, rng)
+            pair = coupling.pair(point.core, values.dtype)
+            operator = LowRankPlusSparse(problem.observations, values - multiplier, *pair, problem.n_threads)
+            found = shrunk_svd(operator, reg_e, point.low_rank, accuracy.now, rng, self.max_rank)
             core = self._core_step(problem, coupling, point)
             cells = problem.cell_scores(balanced(found))
             off = cells - values
@@ -84,7 +90,7 @@ class DavisYin(MixedSolver):
                 float(np.linalg.norm(cells - point.cells)) / size,
             )
             accuracy.follow(min(moved[0], feasibility))
-            point = Point(core, found, cells)
+            point = CorePoint(core, found, cells)
             facts = {
                 "rank": int(found.s.size),
                 "nonzeros": int(np.count_nonzero(core)),
@@ -97,39 +103,15 @@ class DavisYin(MixedSolver):
                 # Not a block of the problem: the dual variable, which the certificate needs.
                 "1.multiplier": multiplier,
             }
-            yield Sweep(new_state, self._value(problem, coupling, point), facts, settled)
+            yield Sweep(new_state, self.value(problem, coupling, point), facts, settled)
 
-    def _entries_step(
-        self,
-        problem: Problem,
-        coupling: Coupling,
-        point: Point,
-        multiplier: FloatArray,
-        svd_tol: float,
-        rng: np.random.Generator,
-    ) -> Triplets:
-        values = problem.observations.values
-        pair = coupling.pair(point.core, values.dtype)
-        operator = LowRankPlusSparse(problem.observations, values - multiplier, *pair, problem.n_threads)
-        start = point.low_rank.v if point.low_rank.s.size else None
-        return thresholded_svd(
-            operator, self.reg_e, start=start, rng=rng, tol=svd_tol, max_rank=self.max_rank
-        ).shrunk(self.reg_e)
-
-    def _core_step(self, problem: Problem, coupling: Coupling, point: Point) -> FloatArray:
+    def _core_step(self, problem: Problem, coupling: Coupling, point: CorePoint) -> FloatArray:
         off = problem.observations.values - point.cells
         entries = balanced(point.low_rank)
         filled = LowRankPlusSparse(problem.observations, off, *entries, problem.n_threads)
         slope = coupling.normal(point.core) - coupling.adjoint(filled)
         step = 0.99 / coupling.lipschitz
         return self.rule(problem).prox(point.core - step * slope, step)
-
-    def _value(self, problem: Problem, coupling: Coupling, point: Point) -> float:
-        return (
-            coupling_value(coupling, point.core, point.low_rank)
-            + self.rule(problem).value(point.core)
-            + self.reg_e * float(point.low_rank.s.sum(dtype=np.float64))
-        )
 
     def certificate(self, problem: Problem, state: State, rng: np.random.Generator) -> Certificate | None:
         if "1.multiplier" not in state:
@@ -139,9 +121,9 @@ class DavisYin(MixedSolver):
         values = problem.observations.values.astype(np.float64)
         pull = state["1.multiplier"].astype(np.float64) - values
         value = self._feasible_value(problem, coupling, point)
-        return dual_certificate(self, problem, coupling, point, pull, value, np.inf, rng)
+        return self.dual_certificate(problem, coupling, point, pull, value, np.inf, rng)
 
-    def _feasible_value(self, problem: Problem, coupling: Coupling, point: Point) -> float:
+    def _feasible_value(self, problem: Problem, coupling: Coupling, point: CorePoint) -> float:
         """Objective, or a bound on it from above, of E with the observed cells put in their place."""
         values = problem.observations.values.astype(np.float64)
         off = values - point.cells
@@ -156,7 +138,7 @@ class DavisYin(MixedSolver):
             nuclear = float(np.linalg.svd(operator.toarray(), compute_uv=False).sum())
         else:
             nuclear = float(point.low_rank.s.sum(dtype=np.float64)) + _nuclear_bound(problem, off)
-        return smooth + self.rule(problem).value(point.core) + self.reg_e * nuclear
+        return smooth + self.rule(problem).value(point.core) + self.reg_e(problem) * nuclear
 
 
 def _nuclear_bound(problem: Problem, cells: FloatArray) -> float:

@@ -43,9 +43,7 @@ class LBFGS(Solver):
         return why_full_core_too_large(problem)
 
     def solve(self, problem: Problem, state: State, rng: np.random.Generator, monitor: Monitor) -> State:
-        reason = self.refuses(problem)
-        if reason is not None:
-            raise UnsupportedComposition(f"{type(self).__name__} cannot solve this composition: {reason}")
+        self.check(problem)
         keys = problem.blocks(state)
         limits = self._bounds(problem, state, keys)
         state = problem.feasible(state)

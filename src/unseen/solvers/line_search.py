@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
-from unseen.data import Observations
 from unseen.exceptions import ParameterError
 from unseen.linalg.blocked import gram, inner
 from unseen.losses import Squared
 from unseen.problem import Problem
 from unseen.regularisers import Penalty, Separable
-from unseen.sensing import (
-    ExpectedFit,
-    ExplicitMap,
-    Fit,
-    HashedMap,
-    Law,
-    LinearMap,
-    RankOneMap,
-    SampledFit,
-    col_step,
-    objective,
-    residuals,
-    row_step,
-)
+from unseen.sensing import ExpectedFit, Fit, SampledFit, Sensing, col_step, objective, residuals, row_step
 from unseen.solvers.als import ALS
 from unseen.solvers.base import Solver, Sweep
-from unseen.solvers.certificates import Certificate
 from unseen.solvers.rules import why_not_free_factors
 from unseen.state import State
 from unseen.typing import FloatArray
@@ -41,65 +25,12 @@ AFRESH = 10
 """Sweeps after which residuals are computed anew, against drift."""
 
 
-class Sensing(BaseEstimator):  # type: ignore[misc]
-    """Which random measurements to add to the observed cells (AMF, section 5).
-
-    Parameters
-    ----------
-    kind : {"rank_one", "hashed", "explicit"}, default="rank_one"
-        Products of signs, sparse signs drawn when needed, or the same stored.
-    n_rows : int, default=0
-        Measurements in all.
-    weight : float, default=1.0
-        tau.
-    gamma : float, default=0.01
-        Chance of either sign in a sparse measurement.
-    resample_original : bool, default=True
-        Random entries on the measurements of observed cells too.
-    seed : int, default=0
-        Key of the draw.
-    max_nonzeros : int, default=200_000_000
-        Limit of "explicit".
-    """
-
-    def __init__(
-        self,
-        kind: str = "rank_one",
-        n_rows: int = 0,
-        weight: float = 1.0,
-        gamma: float = 0.01,
-        resample_original: bool = True,
-        seed: int = 0,
-        max_nonzeros: int = 200_000_000,
-    ) -> None:
-        self.kind = kind
-        self.n_rows = n_rows
-        self.weight = weight
-        self.gamma = gamma
-        self.resample_original = resample_original
-        self.seed = seed
-        self.max_nonzeros = max_nonzeros
-
-    def law(self) -> Law:
-        """The law of the draw."""
-        return Law(self.n_rows, self.weight, self.gamma, self.resample_original, self.seed)
-
-    def draw(self, cells: Observations) -> LinearMap:
-        """The map for the given cells."""
-        if self.kind == "explicit":
-            return ExplicitMap(cells, self.law(), max_nonzeros=self.max_nonzeros)
-        kinds: dict[str, Callable[[Observations, Law], LinearMap]] = {
-            "rank_one": RankOneMap,
-            "hashed": HashedMap,
-        }
-        return kinds[self.kind](cells, self.law())
-
-
 class AlternatingLineSearch(Solver):
     """Gradient steps for one factor at a time, each to the lowest point of its line (AMF, Algorithm 2).
 
-    Minimises ||A(UV') - b||^2 + reg (||U||^2 + ||V||^2): for the measurements that ``sensing`` draws,
-    or without it for their mean, which is the problem's own objective. It never rises.
+    Minimises ||A(UV') - b||^2 + reg (||U||^2 + ||V||^2) for the measurement of the problem, or
+    w_obs sum_observed (s - x)^2 + w_unobs sum_others s^2 in its place where the loss sees the cells. It never
+    rises.
 
     Parameters
     ----------
@@ -111,20 +42,15 @@ class AlternatingLineSearch(Solver):
     eps_abs : float, optional
         Stop when the squared change of the product is below this number: the paper's rule, in place of
         ``tol``.
-    sensing : Sensing, optional
-        Random measurements.
     """
 
-    def __init__(
-        self,
-        max_iter: int = 100,
-        tol: float = 1e-6,
-        eps_abs: float | None = None,
-        sensing: Sensing | None = None,
-    ) -> None:
+    judges_start = False
+    takes_measurement = True
+    former_params = ("sensing",)
+
+    def __init__(self, max_iter: int = 100, tol: float = 1e-6, eps_abs: float | None = None) -> None:
         super().__init__(max_iter, tol)
         self.eps_abs = eps_abs
-        self.sensing = sensing
 
     def refuses(self, problem: Problem) -> str | None:
         reason = why_not_free_factors(problem)
@@ -140,27 +66,20 @@ class AlternatingLineSearch(Solver):
     def prepare(self, problem: Problem, state: State, rng: np.random.Generator) -> State:
         if not (state["0.row"].any() and state["0.col"].any()):
             raise ParameterError("factors that are all zero are a saddle point, from which no gradient leads")
-        self._fit: Fit | None = self.fit_of(problem)
         return state
 
     def fit_of(self, problem: Problem) -> Fit:
         """The misfit that is minimised."""
-        if self.sensing is not None:
-            return SampledFit(self.sensing.draw(problem.observations))
         assert isinstance(problem.loss, Squared)
         # The core's losses carry 1/2, (L) of the paper does not.
-        weights = 0.5 * problem.loss.weight, 0.5 * problem.blank.weight
+        weight = 0.5 * problem.loss.weight
+        if problem.measurement is not None:
+            return SampledFit(problem.measured.map, weight, problem.measured.target)
+        weights = weight, 0.5 * problem.blank.weight
         return ExpectedFit(problem.observations, weights, n_threads=problem.n_threads)
 
-    def objective(self, problem: Problem, state: State) -> float:
-        left, right = state["0.row"], state["0.col"]
-        shards = [getattr(self, "_fit", None) or self.fit_of(problem)]
-        kept = residuals(shards, left, right)
-        return objective(shards, kept, left, right, _ridge(problem))
-
     def sweeps(self, problem: Problem, state: State, rng: np.random.Generator) -> Iterator[Sweep]:
-        fit, reg = getattr(self, "_fit", None) or self.fit_of(problem), _ridge(problem)
-        shards = [fit]
+        shards, reg = [self.fit_of(problem)], _ridge(problem)
         left, right = state["0.row"], state["0.col"]
         kept = residuals(shards, left, right)
         last = objective(shards, kept, left, right, reg)
@@ -179,10 +98,6 @@ class AlternatingLineSearch(Solver):
             settled = _settled(self, change, size, last - now, last)
             yield Sweep({**state, "0.row": left, "0.col": right}, now, facts, settled)
             last = now
-
-    def certificate(self, problem: Problem, state: State, rng: np.random.Generator) -> Certificate | None:
-        self._fit = None  # a stored draw can be large
-        return None if self.sensing is not None else super().certificate(problem, state, rng)
 
 
 class AugmentedALS(ALS):
@@ -205,7 +120,7 @@ class AugmentedALS(ALS):
 
     def sweeps(self, problem: Problem, state: State, rng: np.random.Generator) -> Iterator[Sweep]:
         before = (np.array(state["0.row"]), np.array(state["0.col"]))
-        last = self.objective(problem, state)
+        last = problem.value(state)
         for sweep in super().sweeps(problem, state, rng):
             after = (np.array(sweep.state["0.row"]), np.array(sweep.state["0.col"]))
             change = product_distance(after, before, problem.n_threads)

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from unseen.cores import Full
 from unseen.linalg.lowrank_sum import LowRankPlusSparse
-from unseen.linalg.svt import Triplets, thresholded_svd
+from unseen.linalg.svt import Operator, Triplets, thresholded_svd
 from unseen.problem import Pair, Problem
 from unseen.solvers.base import Solver, Sweep
 from unseen.state import State
 from unseen.typing import FloatArray
 
-__all__ = ["LowRankProx", "SvdTolerance", "balanced", "distance", "stacked_columns", "triplets_of"]
+__all__ = [
+    "LowRankProx",
+    "SvdTolerance",
+    "accelerated",
+    "balanced",
+    "distance",
+    "shrunk_svd",
+    "stacked_columns",
+    "triplets_of",
+]
 
 
 class LowRankProx(Solver):
@@ -62,52 +71,43 @@ class LowRankProx(Solver):
         return None
 
     def sweeps(self, problem: Problem, state: State, rng: np.random.Generator) -> Iterator[Sweep]:
-        point = triplets_of(state["0.row"], state["0.col"])
-        scores = problem.cell_scores(balanced(point))
-        value = problem.value(state)
-        last, last_scores, momentum = point, scores, 1.0
-        accuracy = SvdTolerance(self.svd_tol)
-        while True:
-            following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
-            ahead = (momentum - 1.0) / following
-            candidate = self._step(problem, point, scores, last, last_scores, ahead, accuracy.now, rng)
-            reached, candidate_scores, candidate_state = self._value(problem, state, candidate)
-            if reached > value and (ahead > 0.0 or accuracy.loose):
-                accuracy.tighten()
-                candidate = self._step(problem, point, scores, last, last_scores, 0.0, accuracy.now, rng)
-                reached, candidate_scores, candidate_state = self._value(problem, state, candidate)
-                following = 1.0
-            residual = distance(candidate, point)
-            accuracy.follow(residual)
-            last, last_scores, momentum = point, scores, following
-            if reached <= value:  # a truncated SVD may miss by its tolerance: then stay
-                point, scores, state, value = candidate, candidate_scores, candidate_state, reached
-            yield Sweep(state, value, {"rank": int(point.s.size), "residual": residual})
+        def step(here: Point, last: Point, ahead: float, svd_tol: float) -> tuple[Point, float]:
+            found = self._step(problem, here, last, ahead, svd_tol, rng)
+            pair = balanced(found)
+            cells = problem.cell_scores(pair)
+            penalty = problem.terms[0].reg.reg * float(found.s.sum(dtype=np.float64))
+            return Point(found, cells), problem.data_value_at(pair, cells) + penalty
+
+        start = triplets_of(state["0.row"], state["0.col"])
+        first = Point(start, problem.cell_scores(balanced(start)))
+        for point, value, residual in accelerated(first, problem.value(state), step, self.svd_tol):
+            left, right = balanced(point.low_rank)
+            facts = {"rank": int(point.low_rank.s.size), "residual": residual}
+            yield Sweep({**state, "0.row": left, "0.col": right}, value, facts)
 
     def _step(
         self,
         problem: Problem,
-        point: Triplets,
-        scores: FloatArray,
-        last: Triplets,
-        last_scores: FloatArray,
+        here: Point,
+        last: Point,
         ahead: float,
         svd_tol: float,
         rng: np.random.Generator,
     ) -> Triplets:
+        point, scores = here
         loss = problem.cell_loss
         stored_weight, _ = loss.stored()
         curvature, linear = loss.normal_terms()
         weight, target = loss.blank
         step = 1.0 / max(float(np.max(stored_weight)), weight)
-        here = scores + (scores - last_scores) * scores.dtype.type(ahead)
-        cells = (step * (linear - curvature * here)).astype(scores.dtype, copy=False)
+        moved = scores + (scores - last.cells) * scores.dtype.type(ahead)
+        cells = (step * (linear - curvature * moved)).astype(scores.dtype, copy=False)
         shrink = 1.0 - step * weight
         left = [point.u * (point.s * (shrink * (1.0 + ahead)))] if shrink else []
         right = [point.v] if shrink else []
         if shrink and ahead:
-            left.append(last.u * (last.s * (-shrink * ahead)))
-            right.append(last.v)
+            left.append(last.low_rank.u * (last.low_rank.s * (-shrink * ahead)))
+            right.append(last.low_rank.v)
         if weight * target != 0.0:
             n, m = problem.observations.shape
             left.append(np.full((n, 1), step * weight * target))
@@ -121,17 +121,77 @@ class LowRankProx(Solver):
             problem.n_threads,
         )
         threshold = step * problem.terms[0].reg.reg
-        found = thresholded_svd(
-            operator, threshold, start=_guess(point), rng=rng, tol=svd_tol, max_rank=self.max_rank
-        )
-        return found.shrunk(threshold)
+        return shrunk_svd(operator, threshold, point, svd_tol, rng, self.max_rank)
 
-    def _value(self, problem: Problem, state: State, point: Triplets) -> tuple[float, FloatArray, State]:
-        pair = balanced(point)
-        scores = problem.cell_scores(pair)
-        penalty = problem.terms[0].reg.reg * float(point.s.sum(dtype=np.float64))
-        value = problem.data_value_at(pair, scores) + penalty
-        return value, scores, {**state, "0.row": pair.left, "0.col": pair.right}
+
+class Point(NamedTuple):
+    """A low-rank part of the scores, and its values on the stored cells."""
+
+    low_rank: Triplets
+    cells: FloatArray
+
+
+class HasLowRank(Protocol):
+    """What momentum needs to know of a point."""
+
+    @property
+    def low_rank(self) -> Triplets:
+        """The part that carries momentum."""
+
+
+P = TypeVar("P", bound=HasLowRank)
+
+
+def accelerated(
+    point: P, value: float, step: Callable[[P, P, float, float], tuple[P, float]], svd_tol: float
+) -> Iterator[tuple[P, float, float]]:
+    """Proximal steps with momentum, which is dropped whenever the objective would rise.
+
+    Parameters
+    ----------
+    point, value
+        Start and its objective.
+    step : callable
+        From the point, the one before, the share of their difference to go on by and the accuracy of singular
+        triplets, the next point and its objective.
+    svd_tol : float
+        Smallest residual asked of the triplets.
+
+    Yields
+    ------
+    point, objective and relative length of the last step.
+    """
+    last, momentum = point, 1.0
+    accuracy = SvdTolerance(svd_tol)
+    while True:
+        following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
+        ahead = (momentum - 1.0) / following
+        candidate, reached = step(point, last, ahead, accuracy.now)
+        if reached > value and (ahead > 0.0 or accuracy.loose):
+            accuracy.tighten()
+            candidate, reached = step(point, last, 0.0, accuracy.now)
+            following = 1.0
+        residual = distance(candidate.low_rank, point.low_rank)
+        accuracy.follow(residual)
+        last, momentum = point, following
+        if reached <= value:  # a truncated SVD may miss by its tolerance: then stay
+            point, value = candidate, reached
+        yield point, value, residual
+
+
+def shrunk_svd(
+    operator: Operator,
+    threshold: float,
+    before: Triplets,
+    svd_tol: float,
+    rng: np.random.Generator,
+    max_rank: int | None,
+) -> Triplets:
+    """Singular values less ``threshold`` where they are above it, searched from those of the point before."""
+    start = before.v if before.s.size else None
+    return thresholded_svd(operator, threshold, start=start, rng=rng, tol=svd_tol, max_rank=max_rank).shrunk(
+        threshold
+    )
 
 
 class SvdTolerance:
@@ -183,7 +243,3 @@ def stacked_columns(blocks: list[FloatArray], n_rows: int, dtype: np.dtype[Any])
     if not blocks:
         return np.zeros((n_rows, 0), dtype=dtype)
     return np.ascontiguousarray(np.hstack(blocks).astype(dtype, copy=False))
-
-
-def _guess(point: Triplets) -> FloatArray | None:
-    return point.v if point.s.size else None

@@ -3,14 +3,15 @@
     coupling   1/2 ||A(G) - E||_F^2 over all cells,   A(G) = Xa G Ya'
     penalties  reg_g ||G||_1 + reg_e ||E||_*
 
-In a state the scores are E = A(G) + N: term 0 holds G, term 1 holds N = E - A(G) as the
+The scores are E = A(G) + N: term 0 holds G with its L1 norm, term 1 holds N = E - A(G) with a ridge of
+weight one, which is the coupling, and the nuclear norm is a part on the total scores. N is kept as the
 factors ``[U sqrt(s), P] [V sqrt(s), -Q]'`` with A(G) = P Q'. So a model of two terms predicts E
 for training cells and A(G) for whatever is new.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,28 +19,21 @@ from unseen.cores import Full
 from unseen.linalg.blocked import gram, inner, matmul
 from unseen.linalg.designs import Design, SparseDesign
 from unseen.linalg.lowrank_sum import LowRankPlusSparse
-from unseen.linalg.svt import Triplets
+from unseen.linalg.svt import Triplets, spectral_bounds
 from unseen.losses import Squared
 from unseen.problem import Pair, Problem, core_pair
-from unseen.regularisers import Separable
+from unseen.regularisers import Nuclear, Separable
 from unseen.solvers.base import Solver
-from unseen.solvers.block_prox import CoreDescent
+from unseen.solvers.block_prox import CoreDescent, CorePoint
+from unseen.solvers.certificates import Certificate, best_multiple
 from unseen.solvers.lowrank_prox import balanced, triplets_of
 from unseen.state import State
 from unseen.typing import FloatArray
 
-__all__ = ["Coupling", "MixedSolver", "Point", "coupling_value"]
+__all__ = ["Coupling", "MixedSolver", "coupling_value"]
 
 WIDEST_GRAM = 500
 """Columns of a design up to which its Gram matrix is formed."""
-
-
-class Point(NamedTuple):
-    """G, E as triplets, and E on the observed cells."""
-
-    core: FloatArray
-    low_rank: Triplets
-    cells: FloatArray
 
 
 class Coupling:
@@ -82,7 +76,7 @@ class Coupling:
 
 
 class MixedSolver(Solver):
-    """Base of the solvers of the mixed linear model; ``reg_e`` is the weight of the nuclear norm of E.
+    """Base of the solvers of the mixed linear model.
 
     Parameters
     ----------
@@ -90,8 +84,6 @@ class MixedSolver(Solver):
         Limit of sweeps.
     tol : float, default=1e-4
         Stopping rule of the solver.
-    reg_e : float, default=1.0
-        Weight of the nuclear norm of the scores.
     max_rank : int, optional
         Keep at most this many singular values of E.
     svd_tol : float, default=1e-7
@@ -99,6 +91,9 @@ class MixedSolver(Solver):
     """
 
     factored_full = True
+    judges_start = False
+    takes_total: ClassVar[tuple[type, ...]] = (Nuclear,)
+    former_params = ("reg_e",)
     start_steps = 1000
     """Limit of steps of the lasso that a fit starts from."""
     start_tol = 1e-6
@@ -112,12 +107,10 @@ class MixedSolver(Solver):
         self,
         max_iter: int = 500,
         tol: float = 1e-4,
-        reg_e: float = 1.0,
         max_rank: int | None = None,
         svd_tol: float = 1e-7,
     ) -> None:
         super().__init__(max_iter, tol)
-        self.reg_e = reg_e
         self.max_rank = max_rank
         self.svd_tol = svd_tol
 
@@ -128,8 +121,12 @@ class MixedSolver(Solver):
         rule = bound.reg.separable()
         if bound.free or not free.free or rule is None or rule.bounded:
             return "the first term needs features and an L1 penalty, the second no features"
+        if free.reg.separable() != Separable(ridge=1.0):
+            return "the second term is the distance of the scores to the first and needs Ridge(1.0)"
         if not isinstance(problem.loss, Squared) or problem.blank:
             return "the loss must be Squared and blank cells missing"
+        if problem.on_total(Nuclear) is None:
+            return "it needs a Nuclear penalty on the total scores"
         return None
 
     # -- between states and points ---------------------------------------------------
@@ -144,6 +141,12 @@ class MixedSolver(Solver):
         assert rule is not None
         return rule
 
+    def reg_e(self, problem: Problem) -> float:
+        """Weight of the nuclear norm of E."""
+        penalty = problem.on_total(Nuclear)
+        assert penalty is not None
+        return float(penalty.reg)
+
     def prepare(self, problem: Problem, state: State, rng: np.random.Generator) -> State:
         """A fresh state starts at the lasso on the observed cells and E = A(G)."""
         if state["1.row"].shape[1]:
@@ -153,14 +156,21 @@ class MixedSolver(Solver):
         core = descent.descend(state, None, self.start_steps, tol=self.start_tol)["0.core"]
         low_rank = triplets_of(*coupling.pair(core, problem.observations.dtype))
         cells = problem.cell_scores(balanced(low_rank))
-        return self.state(problem, coupling, state, Point(core.astype(np.float64), low_rank, cells))
+        return self.state(problem, coupling, state, CorePoint(core.astype(np.float64), low_rank, cells))
 
-    def point(self, problem: Problem, state: State) -> Point:
+    def point(self, problem: Problem, state: State) -> CorePoint:
         """Read a state."""
         core = state["0.core"]
         rank = state["1.row"].shape[1] - min(core.shape)
         low_rank = triplets_of(state["1.row"][:, :rank], state["1.col"][:, :rank])
-        return Point(core.astype(np.float64), low_rank, problem.cell_scores(balanced(low_rank)))
+        return CorePoint(core.astype(np.float64), low_rank, problem.cell_scores(balanced(low_rank)))
+
+    def value(self, problem: Problem, coupling: Coupling, point: CorePoint) -> float:
+        """``problem.value``, from what a solver has at hand."""
+        loss = problem.cell_loss.value(point.cells) if problem.loss_counts else 0.0
+        nuclear = float(point.low_rank.s.sum(dtype=np.float64))
+        smooth = coupling_value(coupling, point.core, point.low_rank) + loss
+        return smooth + self.rule(problem).value(point.core) + self.reg_e(problem) * nuclear
 
     def core_steps(
         self, problem: Problem, coupling: Coupling, core: FloatArray, target: FloatArray, n_steps: int
@@ -181,12 +191,12 @@ class MixedSolver(Solver):
                 break
         return core
 
-    def polished(self, problem: Problem, coupling: Coupling, point: Point) -> Point:
+    def polished(self, problem: Problem, coupling: Coupling, point: CorePoint) -> CorePoint:
         """The point with the best G for its E: what a tight bound starts from."""
         target = coupling.adjoint_of(point.low_rank)
         return point._replace(core=self.core_steps(problem, coupling, point.core, target, 5000))
 
-    def state(self, problem: Problem, coupling: Coupling, state: State, point: Point) -> State:
+    def state(self, problem: Problem, coupling: Coupling, state: State, point: CorePoint) -> State:
         """The state of a point: scores E, of which A(G) speaks about new rows and columns."""
         dtype = problem.observations.dtype
         pair, entries = coupling.pair(point.core, dtype), balanced(point.low_rank)
@@ -196,6 +206,57 @@ class MixedSolver(Solver):
             "1.row": np.hstack([entries.left, pair.left]),
             "1.col": np.hstack([entries.right, -pair.right]),
         }
+
+    def dual_certificate(
+        self,
+        problem: Problem,
+        coupling: Coupling,
+        point: CorePoint,
+        pull: FloatArray,
+        value: float,
+        rho: float,
+        rng: np.random.Generator,
+    ) -> Certificate | None:
+        """Bound by the dual problem of the mixed linear model.
+
+        max over L, mu   -1/2 ||L||_F^2 - ||mu||^2 / (2 rho) - <mu, M>
+        subject to       |Xa' L Ya| <= reg_g,   ||L - P*(mu)||_2 <= reg_e
+
+        with the point L = A(G) - E, mu = ``pull``, scaled until it is feasible. An unpenalised constant
+        asks for an entry that is exactly zero: it is first moved to its optimum, which gives that.
+        """
+        rule = self.rule(problem)
+        if rule.l1 <= 0:
+            return None
+        n, m = problem.observations.shape
+        slope = coupling.normal(point.core) - coupling.adjoint_of(point.low_rank)
+        if rule.spare_last:
+            core = point.core.copy()
+            core[-1, -1] -= slope[-1, -1] / (n * m)
+            point = point._replace(core=core)
+            slope = coupling.normal(core) - coupling.adjoint_of(point.low_rank)
+            slope[-1, -1] = 0.0
+        entries = balanced(point.low_rank)
+        pair = coupling.pair(point.core, point.core.dtype)
+        operator = LowRankPlusSparse(
+            problem.observations,
+            np.ascontiguousarray(-pull),
+            np.ascontiguousarray(np.hstack([pair.left, -entries.left]), dtype=np.float64),
+            np.ascontiguousarray(np.hstack([pair.right, entries.right]), dtype=np.float64),
+            problem.n_threads,
+        )
+        norms = spectral_bounds(operator, rng)
+        limit = min(
+            self.reg_e(problem) / max(norms.upper, 1e-300),
+            rule.l1 / max(float(np.abs(slope).max(initial=0.0)), 1e-300),
+        )
+        square = coupling_value(coupling, point.core, point.low_rank)
+        square += float(pull @ pull) / (2.0 * rho) if np.isfinite(rho) else 0.0
+        bound = best_multiple(-float(pull @ problem.observations.values), square, limit)
+        rms = None
+        if np.isfinite(rho):
+            rms = float(np.sqrt(2.0 * max(value - bound, 0.0) / (rho * problem.observations.nnz)))
+        return Certificate(value, bound, norms.exact, rms)
 
 
 def coupling_value(coupling: Coupling, core: FloatArray, low_rank: Triplets) -> float:

@@ -9,8 +9,8 @@ import numpy as np
 from unseen.linalg.svt import Triplets
 from unseen.problem import Problem
 from unseen.solvers.base import Sweep
+from unseen.solvers.block_prox import CorePoint
 from unseen.solvers.davis_yin import DavisYin
-from unseen.solvers.mixed import Point
 from unseen.solvers.rules import why_full_core_too_large
 from unseen.state import State
 
@@ -30,7 +30,7 @@ class MixedADMM(DavisYin):
 
     Parameters
     ----------
-    max_iter, tol, reg_e, max_rank, svd_tol, init
+    max_iter, tol, max_rank, svd_tol, init
         As in :class:`DavisYin`; ``max_rank`` and ``svd_tol`` are not used.
     beta : float, default=0.5
         Weight of the splitting constraint.
@@ -40,13 +40,12 @@ class MixedADMM(DavisYin):
         self,
         max_iter: int = 500,
         tol: float = 1e-4,
-        reg_e: float = 1.0,
         max_rank: int | None = None,
         svd_tol: float = 1e-7,
         init: str = "lasso",
         beta: float = 0.5,
     ) -> None:
-        super().__init__(max_iter, tol, reg_e, max_rank, svd_tol, init)
+        super().__init__(max_iter, tol, max_rank, svd_tol, init)
         self.beta = beta
 
     def refuses(self, problem: Problem) -> str | None:
@@ -64,7 +63,7 @@ class MixedADMM(DavisYin):
         dual = np.zeros_like(copy)
         while True:
             u, s, vt = np.linalg.svd(copy - dual, full_matrices=False)
-            found = Triplets(u, s, vt.T).shrunk(self.reg_e / beta)
+            found = Triplets(u, s, vt.T).shrunk(self.reg_e(problem) / beta)
             low_rank = (found.u * found.s) @ found.v.T
             filled = _fill(row @ core @ col.T, low_rank + dual, beta, stored, cells.values)
             slope = row.T @ (row @ core @ col.T - filled) @ col
@@ -73,7 +72,7 @@ class MixedADMM(DavisYin):
             dual = dual + low_rank - copy
             primal, movement = np.linalg.norm(low_rank - copy), beta * np.linalg.norm(copy - last)
             moved = float(np.linalg.norm(core - before)) / max(float(np.linalg.norm(core)), 1e-300)
-            point = Point(core, _in(found, cells.dtype), low_rank[stored].astype(cells.dtype))
+            point = CorePoint(core, _in(found, cells.dtype), low_rank[stored].astype(cells.dtype))
             residual = float(max(primal, movement)) / size
             feasibility = float(np.linalg.norm(point.cells - cells.values)) / size
             facts = {"rank": int(found.s.size), "feasibility": feasibility, "residual": residual}
@@ -83,7 +82,7 @@ class MixedADMM(DavisYin):
                 **self.state(problem, coupling, state, point),
                 "1.multiplier": (cells.values + pull).astype(cells.dtype),
             }
-            value = self._value(problem, coupling, point)
+            value = self.value(problem, coupling, point)
             yield Sweep(new_state, value, facts, bool(max(residual, moved) < self.tol))
 
 

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from unseen.linalg.lowrank_sum import LowRankPlusSparse
-from unseen.linalg.svt import spectral_bounds, thresholded_svd
 from unseen.problem import Problem
 from unseen.solvers.base import Sweep
-from unseen.solvers.certificates import Certificate, best_multiple
-from unseen.solvers.lowrank_prox import SvdTolerance, balanced, distance, stacked_columns
-from unseen.solvers.mixed import Coupling, MixedSolver, Point, coupling_value
+from unseen.solvers.block_prox import CorePoint
+from unseen.solvers.certificates import Certificate
+from unseen.solvers.lowrank_prox import accelerated, balanced, shrunk_svd, stacked_columns
+from unseen.solvers.mixed import Coupling, MixedSolver
 from unseen.state import State
 
-__all__ = ["MixedSoft", "dual_certificate"]
+__all__ = ["MixedSoft"]
 
 CORE_STEPS = 100
 """Limit of steps on G in a sweep: through the Gram matrices they cost next to nothing."""
@@ -32,47 +32,35 @@ class MixedSoft(MixedSolver):
     a sweep must lower the objective.
     """
 
-    def objective(self, problem: Problem, state: State) -> float:
-        coupling = self.coupling(problem, state)
-        return self._value(problem, coupling, self.point(problem, state))
-
     def sweeps(self, problem: Problem, state: State, rng: np.random.Generator) -> Iterator[Sweep]:
         coupling = self.coupling(problem, state)
-        point = self.point(problem, state)
-        value = self._value(problem, coupling, point)
-        last, momentum = point, 1.0
-        accuracy = SvdTolerance(self.svd_tol)
-        while True:
-            following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
-            ahead = (momentum - 1.0) / following
-            candidate = self._step(problem, coupling, point, last, ahead, accuracy.now, rng)
-            reached = self._value(problem, coupling, candidate)
-            if reached > value and (ahead > 0.0 or accuracy.loose):
-                accuracy.tighten()
-                candidate = self._step(problem, coupling, point, last, 0.0, accuracy.now, rng)
-                reached, following = self._value(problem, coupling, candidate), 1.0
-            residual = distance(candidate.low_rank, point.low_rank)
-            accuracy.follow(residual)
-            last, momentum = point, following
-            if reached <= value:
-                point, value = candidate, reached
+
+        def step(here: CorePoint, last: CorePoint, ahead: float, svd_tol: float) -> tuple[CorePoint, float]:
+            reached = self._step(problem, coupling, here, last, ahead, svd_tol, rng)
+            return reached, self.value(problem, coupling, reached)
+
+        first = self.point(problem, state)
+        last = self.value(problem, coupling, first)
+        for point, value, residual in accelerated(first, last, step, self.svd_tol):
             facts = {
                 "rank": int(point.low_rank.s.size),
                 "nonzeros": int(np.count_nonzero(point.core)),
                 "residual": residual,
             }
-            yield Sweep(self.state(problem, coupling, state, point), value, facts)
+            settled = last - value <= self.tol * abs(last)
+            yield Sweep(self.state(problem, coupling, state, point), value, facts, settled)
+            last = value
 
     def _step(
         self,
         problem: Problem,
         coupling: Coupling,
-        point: Point,
-        last: Point,
+        point: CorePoint,
+        last: CorePoint,
         ahead: float,
         svd_tol: float,
         rng: np.random.Generator,
-    ) -> Point:
+    ) -> CorePoint:
         _, share = self._weights(problem)
         here, before = point.low_rank, last.low_rank
         dtype = point.cells.dtype
@@ -96,24 +84,12 @@ class MixedSoft(MixedSolver):
             stacked_columns(right, m, dtype),
             problem.n_threads,
         )
-        threshold = share * self.reg_e
-        start = here.v if here.s.size else None
-        found = thresholded_svd(
-            operator, threshold, start=start, rng=rng, tol=svd_tol, max_rank=self.max_rank
-        ).shrunk(threshold)
-        return Point(core, found, problem.cell_scores(balanced(found)))
+        found = shrunk_svd(operator, share * self.reg_e(problem), here, svd_tol, rng, self.max_rank)
+        return CorePoint(core, found, problem.cell_scores(balanced(found)))
 
     def _weights(self, problem: Problem) -> tuple[float, float]:
         rho = float(np.max(problem.cell_loss.stored()[0]))
         return rho, 1.0 / (1.0 + rho)
-
-    def _value(self, problem: Problem, coupling: Coupling, point: Point) -> float:
-        return (
-            coupling_value(coupling, point.core, point.low_rank)
-            + problem.cell_loss.value(point.cells)
-            + self.rule(problem).value(point.core)
-            + self.reg_e * float(point.low_rank.s.sum(dtype=np.float64))
-        )
 
     def certificate(self, problem: Problem, state: State, rng: np.random.Generator) -> Certificate | None:
         if problem.observations.weights is not None:
@@ -122,57 +98,5 @@ class MixedSoft(MixedSolver):
         point = self.polished(problem, coupling, self.point(problem, state))
         rho, _ = self._weights(problem)
         pull = rho * (point.cells.astype(np.float64) - problem.observations.values)
-        value = self._value(problem, coupling, point)
-        return dual_certificate(self, problem, coupling, point, pull, value, rho, rng)
-
-
-def dual_certificate(
-    solver: MixedSolver,
-    problem: Problem,
-    coupling: Coupling,
-    point: Point,
-    pull: np.ndarray,
-    value: float,
-    rho: float,
-    rng: np.random.Generator,
-) -> Certificate | None:
-    """Bound by the dual problem of the mixed linear model.
-
-    max over L, mu   -1/2 ||L||_F^2 - ||mu||^2 / (2 rho) - <mu, M>
-    subject to       |Xa' L Ya| <= reg_g,   ||L - P*(mu)||_2 <= reg_e
-
-    with the point L = A(G) - E, mu = ``pull``, scaled until it is feasible. An unpenalised constant
-    asks for an entry that is exactly zero: it is first moved to its optimum, which gives that.
-    """
-    rule = solver.rule(problem)
-    if rule.l1 <= 0:
-        return None
-    n, m = problem.observations.shape
-    slope = coupling.normal(point.core) - coupling.adjoint_of(point.low_rank)
-    if rule.spare_last:
-        core = point.core.copy()
-        core[-1, -1] -= slope[-1, -1] / (n * m)
-        point = point._replace(core=core)
-        slope = coupling.normal(core) - coupling.adjoint_of(point.low_rank)
-        slope[-1, -1] = 0.0
-    entries = balanced(point.low_rank)
-    pair = coupling.pair(point.core, point.core.dtype)
-    operator = LowRankPlusSparse(
-        problem.observations,
-        np.ascontiguousarray(-pull),
-        np.ascontiguousarray(np.hstack([pair.left, -entries.left]), dtype=np.float64),
-        np.ascontiguousarray(np.hstack([pair.right, entries.right]), dtype=np.float64),
-        problem.n_threads,
-    )
-    norms = spectral_bounds(operator, rng)
-    limit = min(
-        solver.reg_e / max(norms.upper, 1e-300),
-        rule.l1 / max(float(np.abs(slope).max(initial=0.0)), 1e-300),
-    )
-    square = coupling_value(coupling, point.core, point.low_rank)
-    square += float(pull @ pull) / (2.0 * rho) if np.isfinite(rho) else 0.0
-    bound = best_multiple(-float(pull @ problem.observations.values), square, limit)
-    rms = None
-    if np.isfinite(rho):
-        rms = float(np.sqrt(2.0 * max(value - bound, 0.0) / (rho * problem.observations.nnz)))
-    return Certificate(value, bound, norms.exact, rms)
+        value = self.value(problem, coupling, point)
+        return self.dual_certificate(problem, coupling, point, pull, value, rho, rng)
