@@ -15,7 +15,7 @@ from unseen.multilabel.learners import Learner, LearnerSearch, Part
 from unseen.multilabel.neighbours import NeighbourIndex
 from unseen.multilabel.partition import assign, graph_partition, spherical_kmeans
 from unseen.multilabel.regression import LinearMap, regress
-from unseen.multilabel.rows import scaled_rows
+from unseen.multilabel.scaling import scaled_rows
 from unseen.multilabel.voting import label_order, ranked, votes
 
 

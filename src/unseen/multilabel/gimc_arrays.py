@@ -18,7 +18,7 @@ import numpy as np
 
 from unseen import kernels
 from unseen.linalg.blocked import gram, in_blocks, inner
-from unseen.linalg.centred_ridge import spd_solver
+from unseen.linalg.ridge import spd_solver
 from unseen.maps.base import MapParams
 from unseen.multilabel.gimc_rows import BLOCK_ROWS, MappedRows
 from unseen.typing import CSR, Array, FloatArray

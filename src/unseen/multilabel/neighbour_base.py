@@ -13,7 +13,7 @@ from unseen.multilabel.base import MultiLabelClassifier
 from unseen.multilabel.learners import Learner, LearnerSearch, Part
 from unseen.multilabel.partition import graph_partition, spherical_kmeans
 from unseen.multilabel.regression import LinearMap, regress
-from unseen.multilabel.rows import scaled_rows
+from unseen.multilabel.scaling import scaled_rows
 from unseen.multilabel.voting import label_order, ranked
 from unseen.typing import CSR, Features, FloatArray, IndexArray
 from unseen.validation import (
