@@ -145,9 +145,9 @@ class LEML(FactoredClassifier):
         if self.intercept:
             W = np.vstack([W, np.zeros((1, rank), dtype=X.dtype)])
         n_sides = Y.shape[1] if side is None else side.shape[1]
-        state = {"0.row": W, "0.col": np.zeros((n_sides, rank), dtype=X.dtype)}
+        start = {"0.row": W, "0.col": np.broadcast_to(X.dtype.type(0), (n_sides, rank))}
         monitor = Monitor(max_iter, tol, verbose=self.verbose, label="LEML")
-        state = UniformALS(cg_steps=cg_steps).solve(problem, state, rng, monitor)
+        state = UniformALS(cg_steps=cg_steps).solve(problem, start, rng, monitor)
         self.history_, self.n_iter_ = monitor.history, len(monitor.history)
         self.converged_ = monitor.converged
         self.coef_, self.intercept_ = state["0.row"][:d], state["0.row"][d:].sum(axis=0)

@@ -92,12 +92,12 @@ class UniformALS(Solver):
         while True:
             wanted = target.tdot(left).astype(np.float64)
             H = closed_form(col, spectrum, wanted, weight * gram(left, n_threads=n_threads), regs[1])
-            right = col.dot(H).astype(dtype)
+            right = col.dot(H).astype(dtype, copy=False)
             W, steps = self._by_cg(
                 row, target.dot(right), weight * gram(right, n_threads=n_threads), W, regs[0]
             )
             left = row.dot(W)
-            state = {**state, term.key("row"): W, term.key("col"): H.astype(dtype)}
+            state = {**state, term.key("row"): W, term.key("col"): H.astype(dtype, copy=False)}
             yield Sweep(state, problem.value(state), {"cg_steps": steps})
 
     def _by_cg(
