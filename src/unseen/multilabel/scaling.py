@@ -10,7 +10,7 @@ from scipy import sparse
 from unseen.multilabel.neighbours import unit_rows
 from unseen.typing import CSR, Features, FloatArray
 
-__all__ = ["FeatureScaling", "learn_scaling", "scaled_rows", "with_ones"]
+__all__ = ["FeatureScaling", "learn_scaling", "scaled_rows", "unit_csr", "with_ones"]
 
 
 @dataclass
@@ -32,7 +32,7 @@ class FeatureScaling:
     def apply(self, X: Features) -> Features:
         """Scaled features; a new array unless there is nothing to do."""
         if self.unit_rows:
-            return scaled_rows(sparse.csr_array(X))
+            return unit_csr(sparse.csr_array(X))
         if self.centre is None or self.scale is None:
             return X
         dense = np.asarray(X.toarray() if sparse.issparse(X) else X)
@@ -77,9 +77,12 @@ def scaled_rows(X: Features) -> Features:
     """
     if not sparse.issparse(X):
         return unit_rows(np.asarray(X))
-    csr = sparse.csr_array(X)
-    counts = np.diff(csr.indptr)
-    rows = np.repeat(np.arange(csr.shape[0]), counts)
+    return unit_csr(sparse.csr_array(X))
+
+
+def unit_csr(csr: CSR) -> CSR:
+    """The same for a sparse matrix; the pattern is shared."""
+    rows = np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr))
     squares = np.bincount(rows, weights=np.square(csr.data, dtype=np.float64), minlength=csr.shape[0])
     lengths = np.sqrt(np.where(squares > 0.0, squares, 1.0)).astype(csr.dtype)
     scaled: CSR = sparse.csr_array((csr.data / lengths[rows], csr.indices, csr.indptr), shape=csr.shape)
