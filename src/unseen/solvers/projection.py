@@ -29,11 +29,10 @@ from unseen.linalg.ridge import spd_solver
 from unseen.maps import Identity
 from unseen.maps.base import MapParams
 from unseen.maps.rows import BLOCK_ROWS, moving_rows
-from unseen.problem import BoundTerm, Problem
-from unseen.regularisers import Separable
+from unseen.problem import Problem
 from unseen.solvers.base import Monitor, Solver, Sweep
 from unseen.solvers.descent import FIRST_STEP, armijo, first_length, lbfgs, squared_length
-from unseen.solvers.rules import why_not_uniform
+from unseen.solvers.rules import ridge_of, why_not_uniform
 from unseen.state import State, map_params, pack, unpack
 from unseen.typing import Array, FloatArray
 from unseen.validation import check_choice, check_count
@@ -76,15 +75,15 @@ class NormalEquations:
         self.term, *others = problem.terms
         features = problem.features["row"]
         assert features is not None
-        self.rows = moving_rows(features, self.term.row_map, map_params(state, 0, "row"), self.n_threads)
+        params = map_params(state, self.term.place, "row")
+        self.rows = moving_rows(features, self.term.row_map, params, self.n_threads)
+        self._maps = {key: value for key, value in state.items() if "_map." in key}
         self._fixed = [
             problem.designs(term, state)[0].toarray().astype(self.rows.dtype, copy=False) for term in others
         ]
         self.widths = [self.rows.width, *(design.shape[1] for design in self._fixed)]
         self.weight = problem.blank.weight
-        rule = problem.rule(self.term.key("core"))
-        assert isinstance(rule, Separable)
-        self.reg = rule.ridge
+        self.reg = ridge_of(problem, self.term.key("core"))
         self.constant = problem.cell_loss.normal_constant()
         self._target = _values(problem)
         dtype, n = self.rows.dtype, self.rows.n_rows
@@ -184,7 +183,8 @@ class NormalEquations:
 
     def state(self, weights: Weights) -> State:
         """Params of the map and coefficients as a state of the problem."""
-        out = {self.term.key(f"row_map.{name}"): value for name, value in self.rows.params.items()}
+        moved = {self.term.key(f"row_map.{name}"): value for name, value in self.rows.params.items()}
+        out = {**self._maps, **moved}
         end = 0
         for term, width in zip(self.problem.terms, self.widths, strict=True):
             out[term.key("core")] = weights.factors[:, end : end + width].T
@@ -230,15 +230,15 @@ class VariableProjection(Solver):
         self.max_tile_bytes = max_tile_bytes
 
     def refuses(self, problem: Problem) -> str | None:
-        for term in problem.terms:
-            if not isinstance(term.core, Full) or type(term.col_map) is not Identity:
-                return "it needs Full cores with Identity columns; use GoalDirected"
-            if term.place and term.row_map.learned:
-                return "only the map of the first term can move; use GoalDirected"
-        if not problem.terms[0].row_map.needs_features:
+        first, *others = problem.terms
+        if any(not isinstance(t.core, Full) or type(t.col_map) is not Identity for t in problem.terms):
+            return "it needs Full cores with Identity columns; use GoalDirected"
+        if any(term.row_map.learned for term in others):
+            return "only the map of the first term can move; use GoalDirected"
+        if not first.row_map.needs_features:
             return "the first term has no features; use AlternatingCG"
         reason = why_not_uniform(problem)
-        if reason is None and len({_ridge(problem, term) for term in problem.terms}) > 1:
+        if reason is None and len({ridge_of(problem, term.key("core")) for term in problem.terms}) > 1:
             return "all terms must have the same penalty; use GoalDirected"
         return reason
 
@@ -271,11 +271,6 @@ class VariableProjection(Solver):
 
     def sweeps(self, problem: Problem, state: State, rng: np.random.Generator) -> Iterator[Sweep]:
         raise UnsupportedComposition("VariableProjection runs as a whole; call solve")
-
-
-def _ridge(problem: Problem, term: BoundTerm) -> float:
-    rule = problem.rule(term.key("core"))
-    return rule.ridge if isinstance(rule, Separable) else np.nan
 
 
 def _alternated(system: NormalEquations, moments: Moments, weights: Weights) -> Iterator[Sweep]:

@@ -8,7 +8,13 @@ from unseen.cores import Full, LowRank
 from unseen.problem import Problem
 from unseen.regularisers import Separable
 
-__all__ = ["MAX_DENSE_CELLS", "why_full_core_too_large", "why_not_free_factors", "why_not_uniform"]
+__all__ = [
+    "MAX_DENSE_CELLS",
+    "ridge_of",
+    "why_full_core_too_large",
+    "why_not_free_factors",
+    "why_not_uniform",
+]
 
 MAX_DENSE_CELLS = 50_000_000
 """Entries up to which a full core may be held as a dense matrix."""
@@ -38,6 +44,13 @@ def why_full_core_too_large(problem: Problem, limit: int = MAX_DENSE_CELLS) -> s
                 f"the limit is {limit:,}; use a LowRank core, or LowRankProx with a Nuclear penalty"
             )
     return None
+
+
+def ridge_of(problem: Problem, key: str) -> float:
+    """Weight of the ridge on an array of which :func:`why_not_uniform` has seen that it has nothing else."""
+    rule = problem.rule(key)
+    assert isinstance(rule, Separable)
+    return float(rule.ridge)
 
 
 def why_not_uniform(problem: Problem) -> str | None:

@@ -23,23 +23,12 @@ from unseen.linalg.cg import column_products, conjugate_gradients
 from unseen.linalg.designs import Design, IdentityDesign, SparseDesign, as_design
 from unseen.linalg.ridge import feature_gram, spd_solver
 from unseen.problem import Problem
-from unseen.regularisers import Separable
 from unseen.solvers.base import Solver, Sweep
-from unseen.solvers.rules import why_not_uniform
+from unseen.solvers.rules import ridge_of, why_not_uniform
 from unseen.state import State
 from unseen.typing import Array, FloatArray
 
-__all__ = ["UniformALS", "uniform_target"]
-
-
-def uniform_target(problem: Problem) -> Design:
-    """The sparse matrix ``w T`` of targets times weights, blank cells zero."""
-    cells = problem.observations
-    _, linear = problem.cell_loss.normal_terms()
-    data = np.broadcast_to(np.asarray(linear, dtype=cells.dtype), cells.values.shape)
-    return as_design(
-        sparse.csr_array((data, cells.indices, cells.indptr), shape=cells.shape), problem.n_threads
-    )
+__all__ = ["UniformALS", "closed_form"]
 
 
 class UniformALS(Solver):
@@ -76,13 +65,21 @@ class UniformALS(Solver):
             return "a map is to be learned; use GoalDirected or LBFGS"
         return why_not_uniform(problem)
 
+    def _target(self, problem: Problem) -> Design:
+        """The sparse matrix ``w T``."""
+        cells = problem.observations
+        _, linear = problem.cell_loss.normal_terms()
+        data = np.broadcast_to(np.asarray(linear, dtype=cells.dtype), cells.values.shape)
+        matrix = sparse.csr_array((data, cells.indices, cells.indptr), shape=cells.shape)
+        return as_design(matrix, problem.n_threads)
+
     def sweeps(self, problem: Problem, state: State, rng: np.random.Generator) -> Iterator[Sweep]:
         term = problem.terms[0]
         row, col = problem.designs(term, state)
-        target = uniform_target(problem)
+        target = self._target(problem)
         dtype, n_threads = problem.observations.dtype, problem.n_threads
         weight = problem.blank.weight
-        regs = [_ridge(problem, term.key(side)) for side in ("row", "col")]
+        regs = [ridge_of(problem, term.key(side)) for side in ("row", "col")]
         spectrum = None
         if not isinstance(col, IdentityDesign):
             matrix = col.matrix if isinstance(col, SparseDesign) else col.toarray()
@@ -137,9 +134,3 @@ def closed_form(
     target = vectors.T @ design.tdot(wanted) @ other_vectors
     solution: Array = vectors @ (target / (np.outer(values, other_values) + reg)) @ other_vectors.T
     return solution
-
-
-def _ridge(problem: Problem, key: str) -> float:
-    rule = problem.rule(key)
-    assert isinstance(rule, Separable)  # why_not_uniform has seen to it
-    return float(rule.ridge)
