@@ -17,7 +17,7 @@ from unseen.datasets import (
     load_mediamill_subset,
     load_rcv1_subset,
 )
-from unseen.multilabel.rows import scaled_rows
+from unseen.multilabel.scaling import scaled_rows
 
 __all__ = ["SETS", "Contender", "LabelSet", "Setting", "rows_of"]
 

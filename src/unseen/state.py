@@ -20,8 +20,8 @@ State: TypeAlias = dict[str, Array]
 
 
 def copy_state(state: State) -> State:
-    """Copy of all arrays."""
-    return {key: np.array(value) for key, value in state.items()}
+    """Copy of all arrays; those that nobody can write to are shared."""
+    return {key: np.array(value) if value.flags.writeable else value for key, value in state.items()}
 
 
 def map_params(state: State, term: int, side: str) -> State:

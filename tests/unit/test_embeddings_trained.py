@@ -15,8 +15,7 @@ from scipy.special import expit
 from unseen import kernels
 from unseen.embeddings import joint_regression, sgns, svp
 from unseen.embeddings.graph import neighbor_counts
-from unseen.embeddings.sampling import Urn
-from unseen.embeddings.sgns import skip_gram_objective
+from unseen.embeddings.sgns import Urn
 from unseen.embeddings.svp import cosine_graph
 from unseen.exceptions import DataWarning, DivergedError, ParameterError
 
@@ -99,6 +98,16 @@ def test_urn_draws_in_proportion():
 def graph_of(Y: Any, k: int) -> Any:
     near = neighbor_counts(Y, k, rng=seeded())
     return near.maximum(near.T.tocsr())
+
+
+def skip_gram_objective(words: Any, contexts: Any, graph: Any, noise: Any, n_negatives: int) -> float:
+    """Expectation of the objective of an epoch over all pairs of rows, divided by the sum of the counts."""
+    share = noise / noise.sum()
+    weights = np.asarray(graph.sum(axis=1), dtype=float)
+    scores = words @ contexts.T
+    total = -graph.multiply(np.logaddexp(0.0, -scores)).sum()
+    total -= n_negatives * weights @ (np.logaddexp(0.0, scores) @ share)
+    return float(total / graph.sum())
 
 
 @pytest.mark.parametrize("shared", [False, True])

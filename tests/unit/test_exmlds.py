@@ -14,7 +14,7 @@ from sklearn.svm import LinearSVC
 import unseen
 from unseen import SLEEC, ExMLDS, LinearOvA
 from unseen.metrics import precision_at_k
-from unseen.multilabel.rows import scaled_rows
+from unseen.multilabel.scaling import scaled_rows
 
 N_LABELS = 15
 

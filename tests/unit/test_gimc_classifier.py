@@ -12,13 +12,29 @@ import pytest
 from scipy import sparse
 
 import unseen
-from unseen import Fourier, GIMCClassifier, Identity, Nystrom, Tanh
-from unseen.exceptions import DataWarning, InvalidDataError, ParameterError
+from unseen import (
+    Background,
+    Biased,
+    Constant,
+    Fourier,
+    Full,
+    GIMCClassifier,
+    Identity,
+    LowRank,
+    Nystrom,
+    Ridge,
+    Squared,
+    Tanh,
+    Term,
+)
+from unseen.data import Observations
+from unseen.exceptions import DataWarning, InvalidDataError, ParameterError, UnsupportedComposition
 from unseen.maps.base import moved
+from unseen.maps.rows import BLOCK_ROWS, MovingRows
 from unseen.multilabel.calibration import fit_sigmoid, fit_temperature, sigmoid, tempered
-from unseen.multilabel.gimc_arrays import LabelRows
-from unseen.multilabel.gimc_rows import BLOCK_ROWS, OtherRows, mapped_rows
-from unseen.multilabel.gimc_solvers import armijo
+from unseen.problem import Problem
+from unseen.solvers import Monitor
+from unseen.solvers.projection import NormalEquations, VariableProjection
 
 MAPS = [
     Fourier(5, gamma=0.2, learnable=True),
@@ -38,11 +54,26 @@ def data(n: int = 70, d: int = 4, n_labels: int = 6, seed: int = 0) -> tuple[np.
     return X, sparse.csr_array((rng.random((n, n_labels)) < 0.3).astype(float))
 
 
+EVERY_CELL = Squared(1.0, Background(1.0))
+
+
+def composition(
+    a_map: Any, X: Any, Y: Any, *, intercept: bool = False, loss: Any = EVERY_CELL, n_threads: int = 1
+) -> Problem:
+    maps = [a_map, Constant()] if intercept else [a_map]
+    terms = [Term(row_map, Identity(), Full(), Ridge(0.3)) for row_map in maps]
+    return Problem(Observations.from_any(Y), terms, loss, row_features=X, n_threads=n_threads)
+
+
+def start_of(params: Any) -> dict[str, Any]:
+    return {f"0.row_map.{name}": value for name, value in params.items()}
+
+
 def problem_of(
-    a_map: Any, X: Any, Y: Any, *, intercept: bool = False, tile: int = 2**28, n_threads: int = 1
-) -> LabelRows:
-    params = a_map.init(X, X.shape[0], np.random.default_rng(1))
-    return LabelRows(mapped_rows(X, a_map, params, n_threads), Y, 0.3, intercept, tile, n_threads)
+    a_map: Any, X: Any, Y: Any, *, params: Any = None, tile: int = 2**28, **settings: Any
+) -> NormalEquations:
+    params = a_map.init(X, X.shape[0], np.random.default_rng(1)) if params is None else params
+    return NormalEquations(composition(a_map, X, Y, **settings), start_of(params), tile)
 
 
 def naive_value(a_map: Any, params: Any, X: Any, Y: Any, W: np.ndarray, reg: float = 0.3) -> float:
@@ -56,9 +87,9 @@ def test_gradient_by_finite_differences(a_map: Any, as_sparse: bool) -> None:
     X, Y = data()
     X = sparse.csr_array(X) if as_sparse else X
     problem = problem_of(a_map, X, Y)
-    weights = problem.best_weights(problem.moments())
+    weights = problem.best(problem.moments())
     gradient = problem.gradient(weights)
-    W = weights.label_factors.T
+    W = weights.factors.T
     for name in a_map.learned:
         rng = np.random.default_rng(3)
         direction = {name: rng.standard_normal(problem.rows.params[name].shape)}
@@ -74,16 +105,14 @@ def test_gradient_of_the_reduced_objective(a_map: Any) -> None:
     """The derivative through the best weights vanishes."""
     X, Y = data()
     problem = problem_of(a_map, X, Y)
-    gradient = problem.gradient(problem.best_weights(problem.moments()))
+    gradient = problem.gradient(problem.best(problem.moments()))
     name = a_map.learned[0]
     direction = {name: np.random.default_rng(3).standard_normal(gradient[name].shape)}
 
     def reduced(step: float) -> float:
-        there = LabelRows(
-            mapped_rows(X, a_map, moved(problem.rows.params, direction, step), 1), Y, 0.3, False, 2**28, 1
-        )
+        there = problem_of(a_map, X, Y, params=moved(problem.rows.params, direction, step))
         moments = there.moments()
-        return there.reduced_value(moments, there.best_weights(moments))
+        return there.reduced_value(moments, there.best(moments))
 
     slope = (reduced(1e-5) - reduced(-1e-5)) / 2e-5
     assert float(np.vdot(gradient[name], direction[name])) == pytest.approx(slope, rel=1e-5)
@@ -98,9 +127,9 @@ def test_fast_forms_against_naive_ones(a_map: Any, intercept: bool) -> None:
     if intercept:
         phi = np.hstack([phi, np.ones((len(X), 1))])
     moments = problem.moments()
-    weights = problem.best_weights(moments)
+    weights = problem.best(moments)
     W = np.linalg.solve(phi.T @ phi + 0.3 * np.eye(phi.shape[1]), phi.T @ Y.toarray())
-    np.testing.assert_allclose(weights.label_factors.T, W, atol=1e-9)
+    np.testing.assert_allclose(weights.factors.T, W, atol=1e-9)
     value = 0.5 * np.sum((Y.toarray() - phi @ W) ** 2) + 0.15 * np.sum(W**2)
     assert problem.value(moments, weights) == pytest.approx(value, rel=1e-12)
     assert problem.reduced_value(moments, weights) == pytest.approx(value, rel=1e-12)
@@ -118,9 +147,7 @@ def test_trials_along_a_direction(a_map: Any) -> None:
     direction = {name: np.random.default_rng(5).standard_normal(start[name].shape)}
     rows.aim(direction)
     trial = problem.moments(0.3)
-    fresh = LabelRows(
-        mapped_rows(X, a_map, moved(start, direction, 0.3), 1), Y, 0.3, False, 2**28, 1
-    ).moments()
+    fresh = problem_of(a_map, X, Y, params=moved(start, direction, 0.3)).moments()
     np.testing.assert_allclose(trial.gram, fresh.gram, atol=1e-10)
     np.testing.assert_allclose(trial.cross, fresh.cross, atol=1e-10)
     rows.advance(0.3)
@@ -138,24 +165,77 @@ def test_tiles_and_threads_do_not_change_the_answer(a_map: Any) -> None:
     assert not tiled.keeps_all
     results = []
     for problem in (whole, tiled, threaded):
-        weights = problem.best_weights(problem.moments())
+        weights = problem.best(problem.moments())
         results.append((weights, problem.gradient(weights)))
     name = a_map.learned[0]
     np.testing.assert_allclose(results[0][1][name], results[1][1][name], rtol=1e-8, atol=1e-10)
     assert results[0][1][name].tobytes() == results[2][1][name].tobytes()
-    assert results[0][0].label_factors.tobytes() == results[2][0].label_factors.tobytes()
+    assert results[0][0].factors.tobytes() == results[2][0].factors.tobytes()
 
 
-def test_own_form_of_a_map_equals_the_general_one() -> None:
+@pytest.mark.parametrize("a_map", MAPS[:3], ids=map_name)
+def test_own_form_of_a_map_equals_the_general_one(a_map: Any) -> None:
     X, Y = data()
-    a_map = MAPS[0]
-    fast = problem_of(a_map, X, Y)
-    slow = LabelRows(OtherRows(X, a_map, fast.rows.params, 1), Y, 0.3, False, 2**28, 1)
-    weights = fast.best_weights(fast.moments())
-    slow.moments()
-    np.testing.assert_allclose(
-        fast.gradient(weights)["projections"], slow.gradient(weights)["projections"], atol=1e-11
-    )
+    fast, slow = problem_of(a_map, X, Y), problem_of(a_map, X, Y)
+    slow.rows = MovingRows(X, a_map, fast.rows.params, 1)
+    weights = fast.best(fast.moments())
+    np.testing.assert_allclose(slow.moments().gram, fast.moments().gram, atol=1e-11)
+    name = a_map.learned[0]
+    np.testing.assert_allclose(fast.gradient(weights)[name], slow.gradient(weights)[name], atol=1e-11)
+
+
+@pytest.mark.parametrize("a_map", MAPS, ids=map_name)
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("weight", [1.0, 2.5])
+def test_normal_equations_agree_with_the_problem(a_map: Any, intercept: bool, weight: float) -> None:
+    """Value, gradient and optimality of the coefficients, by the core and by its naive form."""
+    X, Y = data()
+    Y = sparse.csr_array(Y * np.random.default_rng(7).uniform(0.5, 2.0, Y.shape))
+    loss = Squared(weight, Background(weight))
+    system = problem_of(a_map, X, Y, intercept=intercept, loss=loss)
+    moments = system.moments()
+    weights = system.best(moments)
+    problem, state = system.problem, system.state(weights)
+    assert system.value(moments, weights) == pytest.approx(problem.oracle(state), rel=1e-11)
+    assert system.reduced_value(moments, weights) == pytest.approx(problem.value(state), rel=1e-11)
+    gradient = problem.grad(state)
+    for term in problem.terms:
+        np.testing.assert_allclose(gradient[term.key("core")], 0.0, atol=1e-9)
+    for name, part in system.gradient(weights).items():
+        np.testing.assert_allclose(part, gradient[f"0.row_map.{name}"], atol=1e-10)
+        assert np.abs(part).max() > 1e-4
+
+
+@pytest.mark.parametrize(
+    ("term", "loss"),
+    [
+        (Term(MAPS[0], Identity(), Full()), Squared()),
+        (Term(MAPS[0], Identity(), Full()), Biased(0.9)),
+        (Term(MAPS[0], Identity(), Full()), Squared(1.0, Background(0.5))),
+        (Term(MAPS[0], Identity(), Full()), Squared(1.0, Background(1.0, 0.5))),
+        (Term(MAPS[0], Identity(), LowRank(2)), EVERY_CELL),
+        (Term(MAPS[0], Constant(), Full()), EVERY_CELL),
+        (Term(Identity(), Identity(), Full()), EVERY_CELL),
+        (Term(MAPS[0], Identity(), Full(), Ridge(0.1, degree_scaling=1.0)), EVERY_CELL),
+    ],
+)
+def test_the_solver_refuses_what_it_would_get_wrong(term: Any, loss: Any) -> None:
+    X, Y = data()
+    problem = Problem(Observations.from_any(Y), [term], loss, row_features=X)
+    rng = np.random.default_rng(0)
+    with pytest.raises(UnsupportedComposition, match="VariableProjection cannot solve"):
+        VariableProjection().solve(problem, problem.start(rng), rng, Monitor(3, 0.0))
+
+
+def test_two_terms_need_one_penalty_and_one_map_that_moves() -> None:
+    X, Y = data()
+    for second in (
+        Term(Constant(), Identity(), Full(), Ridge(9.0)), Term(MAPS[0], Identity(), Full(), Ridge(0.3))
+    ):  # fmt: skip
+        terms = [Term(MAPS[0], Identity(), Full(), Ridge(0.3)), second]
+        assert VariableProjection().refuses(
+            Problem(Observations.from_any(Y), terms, EVERY_CELL, row_features=X)
+        )
 
 
 SETTINGS = [
@@ -187,20 +267,18 @@ def test_the_objective_falls_from_that_of_the_fixed_map(settings: Any, dtype: An
 
 def test_rows_and_labels_may_be_permuted() -> None:
     X, Y = data(n=120)
-    problem = problem_of(MAPS[0], X, Y)
     rng = np.random.default_rng(0)
     rows, labels = rng.permutation(120), rng.permutation(6)
-    other = LabelRows(
-        mapped_rows(X[rows], MAPS[0], problem.rows.params, 1),
-        sparse.csr_array(Y[rows][:, labels]), 0.3, False, 2**28, 1,
-    )  # fmt: skip
-    for first, second, _ in zip(
-        armijo(problem, ("projections",)), armijo(other, ("projections",)), range(4), strict=False
-    ):
-        np.testing.assert_allclose(first.params["projections"], second.params["projections"], atol=1e-8)
-        np.testing.assert_allclose(
-            first.weights.label_factors[labels], second.weights.label_factors, atol=1e-8
-        )
+    start = start_of(MAPS[0].init(X, 120, np.random.default_rng(1)))
+    found = []
+    for features, indicator in ((X, Y), (X[rows], sparse.csr_array(Y[rows][:, labels]))):
+        monitor = Monitor(4, 0.0, warn=False)
+        solver = VariableProjection(step="armijo")
+        found.append(solver.solve(composition(MAPS[0], features, indicator), start, rng, monitor))
+        assert len(monitor.history) == 4
+    one, other = found
+    np.testing.assert_allclose(one["0.row_map.projections"], other["0.row_map.projections"], atol=1e-8)
+    np.testing.assert_allclose(one["0.core"][:, labels], other["0.core"], atol=1e-8)
 
 
 def test_learning_beats_the_random_map() -> None:

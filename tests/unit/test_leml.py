@@ -12,8 +12,28 @@ import pytest
 from scipy import sparse
 
 import unseen
-from unseen import LEML
+from unseen import (
+    L1,
+    LEML,
+    Background,
+    Biased,
+    Completion,
+    Fourier,
+    Full,
+    Given,
+    Identity,
+    LowRank,
+    Ridge,
+    Squared,
+    Term,
+    WithOnes,
+)
+from unseen.data import Observations
 from unseen.exceptions import ParameterError
+from unseen.linalg.designs import as_design
+from unseen.problem import Problem
+from unseen.solvers import AlternatingCG
+from unseen.solvers.uniform import UniformALS, closed_form
 
 
 def data(seed: int = 0, n: int = 90, n_labels: int = 12) -> tuple[np.ndarray, sparse.csr_array]:
@@ -71,14 +91,60 @@ def test_orthonormal_label_features_only_rotate() -> None:
 
 
 def test_label_step_solves_its_equation() -> None:
-    from unseen.multilabel.leml import _gram_of, _label_step
-
     rng = np.random.default_rng(0)
     F, P = rng.standard_normal((8, 5)), rng.standard_normal((20, 3))
     wanted, B = rng.standard_normal((8, 3)), P.T @ P
-    H, right = _label_step(F, np.linalg.eigh(_gram_of(F)), wanted, B, 0.7)
+    H = closed_form(as_design(F), np.linalg.eigh(F.T @ F), wanted, B, 0.7)
     np.testing.assert_allclose(F.T @ F @ H @ B + 0.7 * H, F.T @ wanted, atol=1e-9)
-    np.testing.assert_allclose(right, F @ H)
+
+
+@pytest.mark.parametrize("label_features", [None, 5])
+def test_leml_is_imc_with_a_background(label_features: Any) -> None:
+    """The same optimum as alternating conjugate gradients find for the same composition."""
+    X, Y = data()
+    settings = {"reg": 2.0, "tol": 1e-12, "max_iter": 400, "cg_steps": 60}
+    model = fit(X, Y, rank=6, intercept=True, label_features=label_features, **settings)
+    side = None if label_features is None else model._label_side(Y, np.random.default_rng(0))
+    term = Term(WithOnes(), Identity() if side is None else Given(), LowRank(6), Ridge(2.0))
+    same = Completion(
+        [term], loss=Squared(1.0, Background(1.0)), solver=AlternatingCG(cg_steps=60),
+        max_iter=2000, tol=1e-12, random_state=0,
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        same.fit(Y, row_features=X, col_features=side)
+    assert model.history_[-1]["objective"] == pytest.approx(same.history_[-1]["objective"], rel=1e-4)
+
+
+@pytest.mark.parametrize("as_sparse", [False, True])
+def test_an_intercept_takes_up_what_all_rows_share(as_sparse: bool) -> None:
+    X, Y = data(n=200)
+    Y = sparse.csr_array(np.hstack([Y.toarray(), np.ones((200, 2))]))
+    given = sparse.csr_array(X) if as_sparse else X
+    settings = {"reg": 0.1, "rank": 4, "tol": 1e-10, "max_iter": 200}
+    plain, offset = fit(given, Y, **settings), fit(given, Y, intercept=True, **settings)
+    assert offset.history_[-1]["objective"] < 0.7 * plain.history_[-1]["objective"]
+    scores = offset.decision_function(given)
+    naive = (X @ offset.coef_ + offset.intercept_) @ offset.label_factors_.T
+    np.testing.assert_allclose(scores, naive, atol=1e-10)
+    assert scores[:, -1].mean() > 0.9 > plain.decision_function(given)[:, -1].mean()
+
+
+@pytest.mark.parametrize(
+    ("loss", "term"),
+    [
+        (Squared(), Term(Given(), Identity(), LowRank(2))),
+        (Biased(0.9), Term(Given(), Identity(), LowRank(2))),
+        (Squared(1.0, Background(1.0, 0.5)), Term(Given(), Identity(), LowRank(2))),
+        (Squared(1.0, Background(1.0)), Term(Given(), Identity(), LowRank(2), L1(1.0))),
+        (Squared(1.0, Background(1.0)), Term(Given(), Identity(), Full())),
+        (Squared(1.0, Background(1.0)), Term(Fourier(3, learnable=True), Identity(), LowRank(2))),
+    ],
+)
+def test_the_solver_refuses_what_it_would_get_wrong(loss: Any, term: Any) -> None:
+    X, Y = data()
+    problem = Problem(Observations.from_any(Y), [term], loss, row_features=X)
+    assert UniformALS().refuses(problem)
 
 
 def test_threads_dtype_and_files(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from scipy import sparse
 import unseen
 from unseen import RidgeOvA
 from unseen.exceptions import InvalidDataError, NotFittedError, ParameterError, TooLargeError
-from unseen.linalg.centred_ridge import choose_route, ridge
+from unseen.linalg.ridge import ridge
 from unseen.multilabel.selecting import best_of_dense, best_of_sparse
 
 
@@ -42,7 +42,9 @@ def naive_ridge(X: Any, Y: Any, reg: float, intercept: bool) -> tuple[np.ndarray
 @pytest.mark.parametrize("as_sparse", [False, True])
 def test_every_route_solves_the_normal_equations(route: Any, intercept: bool, as_sparse: bool) -> None:
     X, Y = labelled()
-    W, b = ridge(sparse.csr_array(X) if as_sparse else X, Y, 0.7, intercept=intercept, route=route, tol=1e-12)
+    W, b = ridge(
+        sparse.csr_array(X) if as_sparse else X, Y, 0.7, intercept=intercept, method=route, tol=1e-12
+    )
     W0, b0 = naive_ridge(X, Y, 0.7, intercept)
     np.testing.assert_allclose(W, W0, atol=1e-9)
     np.testing.assert_allclose(b, b0, atol=1e-9)
@@ -50,16 +52,10 @@ def test_every_route_solves_the_normal_equations(route: Any, intercept: bool, as
     assert np.abs(W - wrong).max() > 1e-5
 
 
-def test_routes_by_size() -> None:
-    assert choose_route(100, 10) == "primal"
-    assert choose_route(10, 100) == "dual"
-    assert choose_route(10**6, 10**6) == "cg"
-
-
 def test_no_penalty_and_singular_gives_least_norm() -> None:
     X, Y = labelled(n=5, d=7)
     twice = np.hstack([X, X])
-    W, _ = ridge(twice, Y, 0.0, route="primal")
+    W, _ = ridge(twice, Y, 0.0, method="primal")
     np.testing.assert_allclose(W, np.linalg.pinv(twice) @ Y.toarray(), atol=1e-7)
 
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from unseen.multilabel.learners import Learner, LearnerSearch, Part
-from unseen.multilabel.neighbours import NeighbourIndex
+from unseen.multilabel.neighbours import NeighbourIndex, votes
 from unseen.multilabel.partition import assign, graph_partition, spherical_kmeans
 from unseen.multilabel.regression import LinearMap, regress
-from unseen.multilabel.rows import scaled_rows
-from unseen.multilabel.voting import label_order, ranked, votes
+from unseen.multilabel.scaling import scaled_rows
+from unseen.multilabel.selecting import label_order, ranked
 
 
 def naive_nearest(queries: Any, points: Any, k: int, metric: str) -> Any:

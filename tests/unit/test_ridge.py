@@ -53,6 +53,7 @@ def test_the_smaller_side_is_factorised_and_large_ones_are_not(monkeypatch: pyte
     assert RidgeSystem(tall, 1.0).method == "primal"
     monkeypatch.setattr("unseen.linalg.ridge.DIRECT_SIZE", 5)
     assert RidgeSystem(tall, 1.0).method == "cg"
+    assert RidgeSystem(tall, 1.0, limit=12).method == "primal"
 
 
 def test_a_start_at_the_solution_needs_no_steps() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from unseen import kernels
 from unseen.embeddings.graph import MAX_COST, neighbor_counts
-from unseen.embeddings.sampling import Urn
+from unseen.embeddings.sgns import Urn
 from unseen.exceptions import DivergedError, ParameterError
 from unseen.typing import CSR, FloatArray, IndexArray
 

@@ -8,12 +8,11 @@ import numpy as np
 
 from unseen import kernels
 from unseen.embeddings.graph import MAX_COST, neighbor_counts
-from unseen.embeddings.record import Embedding
-from unseen.embeddings.sampling import Urn
+from unseen.embeddings.spectral import Embedding
 from unseen.exceptions import DivergedError, ParameterError
 from unseen.typing import CSR, FloatArray, IndexArray
 
-__all__ = ["sgns", "skip_gram_objective"]
+__all__ = ["Urn", "sgns"]
 
 PAIRS_AT_ONCE = 1 << 19
 """Pairs whose samples are drawn together; bounds memory."""
@@ -146,31 +145,29 @@ def _noise(graph: CSR, negative: str, positives: str) -> FloatArray:
     return frequency**0.75 if negative == "power" else frequency
 
 
-def skip_gram_objective(
-    words: FloatArray, contexts: FloatArray, graph: CSR, noise: FloatArray, n_negatives: int
-) -> float:
-    """The expectation of the objective of :func:`sgns` for an epoch, over all pairs of rows.
+class Urn:
+    """Numbers 0 .. len(weights) - 1, drawn in proportion to their weights (Walker's alias method)."""
 
-    Parameters
-    ----------
-    words, contexts : arrays of shape (n, r)
-    graph : CSR of shape (n, n)
-        Counts of the positive pairs.
-    noise : array of shape (n,)
-        Weights of the negatives.
-    n_negatives : int
+    def __init__(self, weights: FloatArray) -> None:
+        share = np.asarray(weights, dtype=np.float64)
+        n = share.size
+        share = share * (n / share.sum())
+        self.keep = np.ones(n)
+        self.alias: IndexArray = np.arange(n)
+        # Each number below its fair share is filled up by one above it. Plain lists: the loop is serial.
+        small = np.flatnonzero(share < 1.0).tolist()
+        large = np.flatnonzero(share >= 1.0).tolist()
+        left = share.tolist()
+        while small and large:
+            poor, rich = small.pop(), large[-1]
+            self.keep[poor], self.alias[poor] = left[poor], rich
+            left[rich] -= 1.0 - left[poor]
+            if left[rich] < 1.0:
+                small.append(large.pop())
 
-    Returns
-    -------
-    float
-        Divided by the sum of the counts. Takes time n^2 r; memory for a block of rows.
-    """
-    share = noise / noise.sum()
-    weights = np.asarray(graph.sum(axis=1), dtype=np.float64)
-    total = 0.0
-    for first in range(0, len(words), 1024):
-        rows: IndexArray = np.arange(first, min(first + 1024, len(words)))
-        scores = words[rows].astype(np.float64) @ contexts.T.astype(np.float64)
-        total -= float(graph[rows].multiply(np.logaddexp(0.0, -scores)).sum())
-        total -= n_negatives * float(weights[rows] @ (np.logaddexp(0.0, scores) @ share))
-    return total / float(graph.sum())
+    def draw(self, size: int | tuple[int, ...], rng: np.random.Generator) -> IndexArray:
+        """Independent draws."""
+        first = rng.integers(0, self.keep.size, size=size, dtype=np.int64)
+        stay = rng.random(size, dtype=np.float32) < self.keep[first]
+        drawn: IndexArray = np.where(stay, first, self.alias[first]).astype(np.int32)
+        return drawn

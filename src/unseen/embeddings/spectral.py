@@ -1,4 +1,4 @@
-"""Largest eigenvalues of a symmetric matrix that is seen through products only."""
+"""Embeddings, and the largest eigenvalues of a symmetric matrix that is seen through products only."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from unseen.typing import CSR, FloatArray
 
 __all__ = [
     "Eigenpairs",
+    "Embedding",
     "Solver",
     "Symmetric",
     "choose_solver",
@@ -44,6 +45,26 @@ class Eigenpairs(NamedTuple):
     values: FloatArray
     vectors: FloatArray
     n_products: int
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """Vectors of instances and, where they were asked for, of labels.
+
+    Attributes
+    ----------
+    instances : array of shape (n, n_components)
+    labels : array of shape (n_labels, n_components) or None
+    eigenvalues : array of shape (n_components,)
+        Of the matrix that was factorised, decreasing; all zero for methods that factorise nothing.
+    n_iter : int
+        Products with that matrix, or sweeps.
+    """
+
+    instances: FloatArray
+    labels: FloatArray | None
+    eigenvalues: FloatArray
+    n_iter: int
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from scipy import sparse
 
 from unseen.embeddings.graph import MAX_COST, neighbor_counts, refuse_all_pairs, with_diagonal
 from unseen.embeddings.pmi import row_sums, shifted_pmi, sums
-from unseen.embeddings.record import Embedding
 from unseen.embeddings.spectral import (
+    Embedding,
     Solver,
     Symmetric,
     choose_solver,

@@ -9,8 +9,7 @@ from scipy import sparse
 
 from unseen import kernels
 from unseen.embeddings.graph import MAX_COST, neighbor_counts, with_diagonal
-from unseen.embeddings.record import Embedding
-from unseen.embeddings.spectral import Symmetric, positive_eigenpairs, scaled_vectors
+from unseen.embeddings.spectral import Embedding, Symmetric, positive_eigenpairs, scaled_vectors
 from unseen.exceptions import DataWarning
 from unseen.parallel import one_blas_thread
 from unseen.typing import CSR, FloatArray

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal, cast
 
 import numpy as np
 from scipy import linalg, sparse
 
 from unseen.linalg.blocked import gram
+from unseen.linalg.cg import column_products, conjugate_gradients
 from unseen.linalg.designs import as_design
-from unseen.typing import Array, Features, FloatArray
+from unseen.typing import CSR, Array, Features, FloatArray
 
-__all__ = ["RidgeSystem", "feature_gram"]
+__all__ = ["RidgeSystem", "feature_gram", "ridge", "spd_solver"]
 
 DIRECT_SIZE = 4000
 """Largest side of a matrix that is factorised; 4000 x 4000 is 128 MB and some seconds."""
 
 CELLS_AT_ONCE = 1 << 20
 """Of a dense block: 8 MB."""
+
+TARGET_CELLS = 1 << 23
+"""Of a dense block of targets."""
 
 Method = Literal["primal", "dual", "cg"]
 
@@ -47,6 +52,27 @@ def feature_gram(X: Features, *, n_threads: int = 1) -> FloatArray:
     return total
 
 
+def spd_solver(matrix: Array, reg: float) -> Callable[[Array], Array]:
+    """Solver of ``(matrix + reg I) x = b`` by Cholesky; least norm where that matrix is singular."""
+    return _factorised(lambda: matrix + reg * np.eye(len(matrix)))
+
+
+def _factorised(make: Callable[[], Array]) -> Callable[[Array], Array]:
+    """Solver for the matrix that ``make`` makes; it is made again in the rare case that Cholesky fails."""
+    try:
+        # Its own mirror image, to the last bit; LAPACK works in place on columns only.
+        factor = linalg.cholesky(make().T, lower=True, overwrite_a=True, check_finite=False)
+        pivots = np.diag(factor)
+        if pivots.min() > 1e-7 * pivots.max():
+            return lambda b: np.asarray(linalg.cho_solve((factor, True), b, check_finite=False))
+    except linalg.LinAlgError:
+        pass
+    values, vectors = linalg.eigh(make(), overwrite_a=True, check_finite=False)
+    kept = values > 1e-12 * max(float(values[-1]), 1e-300)
+    basis = vectors[:, kept]
+    return lambda b: np.asarray(basis @ ((basis.T @ b).T / values[kept]).T)
+
+
 class RidgeSystem:
     """Solves ``(scale X'X + reg I) V = X'T`` for the same X and many T.
 
@@ -55,13 +81,17 @@ class RidgeSystem:
     X : array or csr_array of shape (n, d)
         Features.
     reg : float
-        Ridge, > 0.
+        Ridge, >= 0; without one the direct methods give the solution of least norm.
     scale : float, default=1.0
         Weight of ``X'X``.
+    centred : bool, default=False
+        Subtract the column means from X, on the fly: a sparse X stays sparse.
     method : {"primal", "dual", "cg"}, optional
         A Cholesky factor of the d x d matrix, one of the n x n matrix of inner products of rows, or
         conjugate gradients on all targets together with a diagonal preconditioner. By default the
-        smaller factor if it has at most 4000 rows, else conjugate gradients.
+        smaller factor if it has at most `limit` rows, else conjugate gradients.
+    limit : int, optional
+        Largest matrix to factorise, by default 4000. A factor that serves many targets is worth more.
     tol : float, default=1e-6
         Conjugate gradients end when the residual of every target is below this share of its start.
     max_iter : int, default=300
@@ -73,6 +103,8 @@ class RidgeSystem:
     ----------
     method : str
         The one that is used.
+    mean : array of shape (d,)
+        What is subtracted from the rows of X.
     n_steps : int
         Steps of conjugate gradients in the last solution.
 
@@ -90,32 +122,50 @@ class RidgeSystem:
         reg: float,
         *,
         scale: float = 1.0,
+        centred: bool = False,
         method: Method | None = None,
+        limit: int | None = None,
         tol: float = 1e-6,
         max_iter: int = 300,
         n_threads: int = 1,
     ) -> None:
         n, d = X.shape
         if method is None:
-            method = "cg" if min(n, d) > DIRECT_SIZE else "dual" if n < d else "primal"
+            too_large = min(n, d) > (DIRECT_SIZE if limit is None else limit)
+            method = "cg" if too_large else "dual" if n < d else "primal"
         self.method: Method = method
         self.reg, self.scale, self.tol, self.max_iter = float(reg), float(scale), tol, max_iter
         self.n_steps = 0
+        self.centred = centred
+        self.mean: Array = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel() if centred else np.zeros(d)
         self._design = as_design(X, n_threads)
         self._dtype = X.dtype
         if method == "cg":
             squares = X.multiply(X) if sparse.issparse(X) else np.square(X)
-            norms = np.asarray(squares.sum(axis=0, dtype=np.float64)).ravel()
-            self._diagonal = self.scale * norms + self.reg
+            norms = np.asarray(squares.sum(axis=0, dtype=np.float64)).ravel() - n * self.mean**2
+            diagonal = self.scale * norms + self.reg
+            # A feature without variance and without a penalty has nothing to be scaled by.
+            self._inverse = 1.0 / np.where(diagonal > 0.0, diagonal, 1.0)
         else:
-            side: Features = X
-            if method == "dual":
-                side = sparse.csr_array(X.T) if sparse.issparse(X) else X.T
-            inner = feature_gram(side, n_threads=n_threads)
-            inner *= self.scale
-            inner[np.diag_indices_from(inner)] += self.reg
-            # Its own mirror image, to the last bit; LAPACK works in place on columns only.
-            self._factor = linalg.cholesky(inner.T, lower=True, overwrite_a=True, check_finite=False)
+            self._direct = _factorised(lambda: self._matrix(X, n_threads))
+
+    def _matrix(self, X: Features, n_threads: int) -> Array:
+        """``scale X'X + reg I``, or its dual."""
+        if self.method == "primal":
+            inner = feature_gram(X, n_threads=n_threads)
+            if self.centred:
+                inner -= X.shape[0] * np.outer(self.mean, self.mean)
+        else:
+            inner = feature_gram(sparse.csr_array(X.T) if sparse.issparse(X) else X.T, n_threads=n_threads)
+            if self.centred:
+                # X - 1 mean' has the Gram matrix K less row means, less column means, plus the overall mean.
+                cross = inner.mean(axis=0)
+                inner -= cross[:, None]
+                inner -= cross[None, :]
+                inner += cross.mean()
+        inner *= self.scale
+        inner[np.diag_indices_from(inner)] += self.reg
+        return inner
 
     def solve(self, targets: FloatArray, start: FloatArray | None = None) -> FloatArray:
         """Coefficients of shape (d, r) for targets of shape (n, r).
@@ -134,58 +184,69 @@ class RidgeSystem:
         """
         targets = np.asarray(targets)
         if self.method == "dual":
-            weights = self._cholesky(targets.astype(np.float64))
-            return self._design.tdot(weights).astype(self._dtype, copy=False)
-        wanted = self._design.tdot(targets)
+            weights = self._direct(targets.astype(np.float64))
+            return self.project(weights).astype(self._dtype, copy=False)
+        wanted = self.project(targets)
         if self.method == "primal":
-            return self._cholesky(wanted.astype(np.float64)).astype(self._dtype, copy=False)
-        return self._conjugate_gradients(wanted, start).astype(self._dtype, copy=False)
+            return self._direct(wanted.astype(np.float64)).astype(self._dtype, copy=False)
+        inverse = self._inverse[:, None].astype(wanted.dtype)
+        start = None if start is None else start.astype(wanted.dtype, copy=False)
+        solution, self.n_steps = conjugate_gradients(
+            self._apply,
+            wanted if start is None else wanted - self._apply(start),
+            start=start,
+            goal=self.tol**2 * column_products(wanted, inverse * wanted),
+            max_iter=self.max_iter,
+            preconditioner=inverse,
+        )
+        return solution.astype(self._dtype, copy=False)
 
     def predict(self, coefficients: FloatArray) -> FloatArray:
-        """``X V``."""
-        return self._design.dot(coefficients)
+        """``X V``, X centred if that was asked for."""
+        product = self._design.dot(coefficients)
+        return product - (self.mean @ coefficients).astype(product.dtype) if self.centred else product
 
     def project(self, values: FloatArray) -> FloatArray:
-        """``X' values``."""
-        return self._design.tdot(values)
-
-    def _cholesky(self, right: FloatArray) -> FloatArray:
-        solution: FloatArray = linalg.cho_solve(
-            (self._factor, True), right, overwrite_b=True, check_finite=False
-        )
-        return solution
-
-    def _conjugate_gradients(self, wanted: FloatArray, start: FloatArray | None) -> FloatArray:
-        """All columns in step, each with lengths of its own."""
-        inverse = (1.0 / self._diagonal)[:, None].astype(wanted.dtype)
-        solution = np.zeros_like(wanted) if start is None else start.astype(wanted.dtype)
-        residual = wanted if start is None else wanted - self._apply(solution)
-        direction = inverse * residual
-        size = _column_inner(residual, direction)
-        goal = self.tol**2 * _column_inner(wanted, inverse * wanted)
-        self.n_steps = 0
-        while self.n_steps < self.max_iter and bool(np.any(size > goal)):
-            product = self._apply(direction)
-            bend = _column_inner(direction, product)
-            active = (bend > 0.0) & (size > goal)
-            if not active.any():
-                break
-            length = np.where(active, size / np.where(bend > 0.0, bend, 1.0), 0.0).astype(wanted.dtype)
-            solution = solution + length * direction
-            residual = residual - length * product
-            step = inverse * residual
-            last, size = size, _column_inner(residual, step)
-            ratio = np.where(active, size / np.where(last > 0.0, last, 1.0), 0.0).astype(wanted.dtype)
-            direction = step + ratio * direction
-            self.n_steps += 1
-        return solution
+        """``X' values``, X centred if that was asked for."""
+        product = self._design.tdot(values)
+        if self.centred:
+            product = product - np.outer(self.mean, values.sum(axis=0)).astype(product.dtype)
+        return product
 
     def _apply(self, coefficients: FloatArray) -> FloatArray:
-        product = self._design.tdot(self._design.dot(coefficients))
+        product = self.project(self.predict(coefficients))
         kind = product.dtype.type
         return kind(self.scale) * product + kind(self.reg) * coefficients
 
 
-def _column_inner(left: FloatArray, right: FloatArray) -> Array:
-    total: Array = np.einsum("ij,ij->j", left, right, dtype=np.float64, casting="same_kind")
-    return total
+def ridge(
+    X: Features, Y: FloatArray | CSR, reg: float, *, intercept: bool = False, **settings: Any
+) -> tuple[FloatArray, FloatArray]:
+    """Least ``1/2 ||Y - X W - 1 b'||_F^2 + reg/2 ||W||_F^2`` for sparse targets.
+
+    Targets are read in blocks of columns, so nothing of size rows x targets exists. ``settings`` are those
+    of :class:`RidgeSystem`.
+
+    Returns
+    -------
+    W : array of shape (n_features, n_targets)
+        Coefficients.
+    b : array of shape (n_targets,)
+        Intercepts, not penalised; zero without ``intercept``.
+    """
+    n, d = X.shape
+    n_targets = Y.shape[1]
+    system = RidgeSystem(X, reg, centred=intercept, **settings)
+    target_mean: Array = np.zeros(n_targets)
+    if intercept:
+        target_mean = np.asarray(Y.mean(axis=0, dtype=np.float64)).ravel()
+    columns = sparse.csc_array(Y) if sparse.issparse(Y) else np.asarray(Y)
+    out: FloatArray = np.empty((d, n_targets), dtype=X.dtype)
+    width = max(1, TARGET_CELLS // max(n, d))
+    for start in range(0, n_targets, width):
+        part = slice(start, start + width)
+        block = cast(Any, columns[:, part])
+        dense = np.asarray(block.toarray() if sparse.issparse(columns) else block, dtype=np.float64)
+        out[:, part] = system.solve(dense - target_mean[part])
+    offsets: FloatArray = target_mean - system.mean @ out
+    return out, offsets.astype(X.dtype, copy=False)

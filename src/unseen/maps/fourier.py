@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from unseen.linalg.blocked import in_blocks
-from unseen.linalg.designs import DenseDesign, Design, as_design
-from unseen.maps.base import DesignPath, FeatureMap, MapParams
+from unseen.maps.base import MapParams
 from unseen.maps.kernel_width import resolve_gamma
-from unseen.typing import Array, Features, FloatArray
+from unseen.maps.products import ProductMap
+from unseen.typing import Features, FloatArray
 from unseen.validation import check_count
 
 __all__ = ["Fourier"]
 
 
-class Fourier(FeatureMap):
+class Fourier(ProductMap):
     """Cosines and sines of projections (GIMC eq. 6).
 
     phi(x) = m^(-1/2) [cos(u_1'x) ... cos(u_m'x) sin(u_1'x) ... sin(u_m'x)],
@@ -58,54 +58,46 @@ class Fourier(FeatureMap):
         projections = rng.standard_normal((features.shape[1], m)) * np.sqrt(2.0 * gamma)
         return {"projections": projections.astype(features.dtype, copy=False)}
 
-    def apply(
-        self, features: Features | None, n_entities: int, params: MapParams, n_threads: int = 1
-    ) -> Design:
-        assert features is not None
-        angles = as_design(features, n_threads).dot(params["projections"])
-        return DenseDesign(cosines_and_sines(angles, n_threads), n_threads)
+    def matrix(self, params: MapParams) -> FloatArray:
+        return params["projections"]
 
-    def pullback(
-        self, features: Features | None, params: MapParams, design: Design, grad: Array, n_threads: int = 1
-    ) -> MapParams:
-        assert features is not None
-        phi = design.toarray()
-        m = phi.shape[1] // 2
+    def bare(
+        self,
+        products: FloatArray,
+        params: MapParams,
+        norms: FloatArray | None,
+        n_threads: int = 1,
+        out: FloatArray | None = None,
+    ) -> FloatArray:
+        return cosines_and_sines(products, n_threads, out)
+
+    def bare_slopes(self, bare: FloatArray, grad: FloatArray, out: FloatArray | None = None) -> FloatArray:
+        m = bare.shape[1] // 2
         # The derivative of a cosine is minus the sine beside it, and both carry the same scale.
-        by_angle = phi[:, :m] * grad[:, m:]
-        by_angle -= phi[:, m:] * grad[:, :m]
-        return {"projections": as_design(features, n_threads).tdot(by_angle)}
+        slopes: FloatArray = np.multiply(bare[:, :m], grad[:, m:], out=out)
+        slopes -= bare[:, m:] * grad[:, :m]
+        return slopes
 
-    def path(
-        self, features: Features, params: MapParams, direction: MapParams, n_threads: int = 1
-    ) -> DesignPath:
-        # Angles are linear in the projections: two products with X serve every trial.
-        design = as_design(features, n_threads)
-        angles, change = design.dot(params["projections"]), design.dot(direction["projections"])
-
-        def at(step: float) -> Design:
-            trial = angles + angles.dtype.type(step) * change
-            return DenseDesign(cosines_and_sines(trial, n_threads), n_threads)
-
-        return at
+    def gathered(self, pulled: FloatArray, totals: FloatArray, params: MapParams) -> MapParams:
+        return {"projections": pulled}
 
     def feature_names(self, names: list[str] | None, width: int) -> list[str]:
         half = width // 2
         return [f"cos{r}" for r in range(half)] + [f"sin{r}" for r in range(half)]
 
 
-def cosines_and_sines(angles: FloatArray, n_threads: int = 1) -> FloatArray:
+def cosines_and_sines(angles: FloatArray, n_threads: int = 1, out: FloatArray | None = None) -> FloatArray:
     """``m^(-1/2) [cos(angles) sin(angles)]`` for angles with m columns."""
     n, m = angles.shape
-    out: FloatArray = np.empty((n, 2 * m), dtype=angles.dtype)
-    scale = out.dtype.type(m**-0.5)
+    made: FloatArray = np.empty((n, 2 * m), dtype=angles.dtype) if out is None else out
+    scale = made.dtype.type(m**-0.5)
 
     def task(rows: slice) -> None:
-        part = out[rows]
+        part = made[rows]
         np.cos(angles[rows], out=part[:, :m])
         np.sin(angles[rows], out=part[:, m:])
         part *= scale
 
     for _ in in_blocks(task, n, n_threads):
         pass
-    return out
+    return made

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from unseen.linalg.blocked import matmul
-from unseen.linalg.designs import DenseDesign, Design, as_design
-from unseen.maps.base import DesignPath, FeatureMap, MapParams, moved
-from unseen.maps.kernel_width import gaussian_block, gaussian_from_products, resolve_gamma, squared_norms
+from unseen.maps.base import MapParams
+from unseen.maps.kernel_width import gaussian_from_products, resolve_gamma, squared_norms
 from unseen.maps.landmarks import inverse_root, pick_landmarks, warn_of_unreached
-from unseen.typing import Array, Features, FloatArray
+from unseen.maps.products import ProductMap
+from unseen.typing import Features, FloatArray
 from unseen.validation import check_choice, check_count
 
 __all__ = ["Nystrom"]
 
 
-class Nystrom(FeatureMap):
+class Nystrom(ProductMap):
     """Gaussian similarities to landmarks (GIMC eqs. 7 and 8).
 
     phi(x) = [k(x, u_1) ... k(x, u_m)] M,  k(x, u) = exp(-gamma ||x - u||^2), with
@@ -78,65 +77,36 @@ class Nystrom(FeatureMap):
             params["mixing"] = inverse_root(landmarks, gamma).astype(features.dtype, copy=False)
         return params
 
-    def apply(
-        self, features: Features | None, n_entities: int, params: MapParams, n_threads: int = 1
-    ) -> Design:
-        assert features is not None
-        similarities = gaussian_block(features, params["landmarks"], float(params["gamma"]), n_threads)
-        return self._design(similarities, params, n_threads)
+    needs_norms = True
 
-    def pullback(
-        self, features: Features | None, params: MapParams, design: Design, grad: Array, n_threads: int = 1
-    ) -> MapParams:
-        assert features is not None
-        gamma, landmarks = float(params["gamma"]), params["landmarks"]
-        if isinstance(design, _MixedDesign):
-            similarities = design.similarities
-        elif "mixing" in params:
-            similarities = gaussian_block(features, landmarks, gamma, n_threads)
-        else:
-            similarities = design.toarray()
-        if "mixing" in params:
-            grad = matmul(grad, np.ascontiguousarray(params["mixing"].T), n_threads=n_threads)
-        weights = similarities * grad
+    def matrix(self, params: MapParams) -> FloatArray:
+        return np.ascontiguousarray(params["landmarks"].T)
+
+    def bare(
+        self,
+        products: FloatArray,
+        params: MapParams,
+        norms: FloatArray | None,
+        n_threads: int = 1,
+        out: FloatArray | None = None,
+    ) -> FloatArray:
+        assert norms is not None
+        lengths = squared_norms(params["landmarks"])
+        similarities = gaussian_from_products(products, norms, lengths, float(params["gamma"]), n_threads)
+        if out is None:
+            return similarities
+        out[:] = similarities
+        return out
+
+    def bare_slopes(self, bare: FloatArray, grad: FloatArray, out: FloatArray | None = None) -> FloatArray:
+        slopes: FloatArray = np.multiply(bare, grad, out=out)
+        return slopes
+
+    def gathered(self, pulled: FloatArray, totals: FloatArray, params: MapParams) -> MapParams:
+        landmarks = params["landmarks"]
         # d k(x, u) / d u = 2 gamma k(x, u) (x - u)
-        pulled = as_design(features, n_threads).tdot(weights).T
-        pulled = pulled - weights.sum(axis=0, dtype=np.float64)[:, None] * landmarks
-        return {"landmarks": (2.0 * gamma * pulled).astype(landmarks.dtype, copy=False)}
-
-    def path(
-        self, features: Features, params: MapParams, direction: MapParams, n_threads: int = 1
-    ) -> DesignPath:
-        # Products with moved landmarks are linear in the step; their lengths are few and new each time.
-        design = as_design(features, n_threads)
-        gamma, norms = float(params["gamma"]), squared_norms(features)
-        products, change = (
-            design.dot(np.ascontiguousarray(part["landmarks"].T)) for part in (params, direction)
-        )
-
-        def at(step: float) -> Design:
-            trial = products + products.dtype.type(step) * change
-            lengths = squared_norms(moved(params, direction, step)["landmarks"])
-            similarities = gaussian_from_products(trial, norms, lengths, gamma, n_threads)
-            return self._design(similarities, params, n_threads)
-
-        return at
-
-    def _design(self, similarities: FloatArray, params: MapParams, n_threads: int) -> Design:
-        if "mixing" not in params:
-            return DenseDesign(similarities, n_threads)
-        mixed = matmul(similarities, params["mixing"], n_threads=n_threads)
-        return (
-            _MixedDesign(mixed, similarities, n_threads) if self.learnable else DenseDesign(mixed, n_threads)
-        )
+        away = pulled.T - totals[:, None] * landmarks
+        return {"landmarks": (2.0 * float(params["gamma"]) * away).astype(landmarks.dtype, copy=False)}
 
     def feature_names(self, names: list[str] | None, width: int) -> list[str]:
         return [f"landmark{r}" for r in range(width)]
-
-
-class _MixedDesign(DenseDesign):
-    """Mixed similarities that remember the plain ones, which the gradient needs."""
-
-    def __init__(self, matrix: FloatArray, similarities: FloatArray, n_threads: int = 1) -> None:
-        super().__init__(matrix, n_threads)
-        self.similarities = similarities

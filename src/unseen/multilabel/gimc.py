@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from unseen.exceptions import ConvergenceWarning, InvalidDataError, ParameterError
-from unseen.linalg.blocked import inner
-from unseen.maps import FeatureMap, Fourier, Nystrom
+from unseen import kernels
+from unseen.cores import Full
+from unseen.data import Observations
+from unseen.data.pattern import Pattern
+from unseen.exceptions import InvalidDataError, ParameterError
+from unseen.linalg.blocked import inner, matmul
+from unseen.losses import Background, Squared
+from unseen.maps import Constant, FeatureMap, Fourier, Identity, Nystrom
 from unseen.maps.base import MapParams
 from unseen.maps.kernel_width import resolve_gamma
+from unseen.metrics import precision_at_k
 from unseen.multilabel.base import FactoredClassifier
 from unseen.multilabel.calibration import fit_sigmoid, fit_temperature, sigmoid, tempered
-from unseen.multilabel.gimc_arrays import LabelRows
-from unseen.multilabel.gimc_rows import mapped_rows
-from unseen.multilabel.gimc_search import HeldOut, Search, mapped
-from unseen.multilabel.gimc_solvers import Iterate, armijo, lbfgs
-from unseen.multilabel.scaling import FeatureScaling, learn_scaling
+from unseen.multilabel.scaling import FeatureScaling, learn_scaling, with_ones
 from unseen.parallel import one_blas_thread
+from unseen.problem import Pair, Problem
+from unseen.regularisers import Ridge
+from unseen.solvers import Monitor
+from unseen.solvers.projection import VariableProjection
+from unseen.state import State, map_params
+from unseen.terms import Term
 from unseen.typing import CSR, Features, FloatArray, IndexArray
 from unseen.validation import check_choice, check_count, check_fraction, check_positive, check_rng
 
@@ -183,7 +190,7 @@ class GIMCClassifier(FactoredClassifier):
     def _fit(self, X: Features, Y: CSR) -> None:
         check_choice("solver", self.solver, ("lbfgs", "armijo"))
         tile = check_count("max_tile_bytes", self.max_tile_bytes)
-        n_threads, rng = self._n_threads(), check_rng(self.random_state)
+        rng = check_rng(self.random_state)
         self.scaling_ = learn_scaling(X, bool(self.standardize))
         X = self.scaling_.apply(X)
         training, held = self._split(X.shape[0], rng)
@@ -191,62 +198,46 @@ class GIMCClassifier(FactoredClassifier):
         X_train, Y_train = (X, Y) if whole else (X[training], Y[training])
         self.map_ = self._make_map(X_train, rng)
         params = self.map_.init(X_train, X_train.shape[0], rng)
-        intercept = bool(self.fit_intercept)
         self.reg_ = self._resolve_reg(X_train, params)
-        rows = mapped_rows(X_train, self.map_, params, n_threads)
-        problem = LabelRows(rows, Y_train, self.reg_, intercept, tile, n_threads)
-        judge = None
-        if held is not None:
-            judge = HeldOut(X[held], Y[held], self.map_, intercept, self.multi_class_, n_threads)
-        best = self._search(problem, judge)
-        self.calibration_ = None
-        if self.calibrate:
-            self._fit_calibration(judge, best, Y[held] if held is not None else None)
-        if not whole:  # the map is chosen: its weights may learn from every row
-            del problem, rows
-            rows = mapped_rows(X, self.map_, best.params, n_threads)
-            problem = LabelRows(rows, Y, self.reg_, intercept, tile, n_threads)
-            best.weights = problem.best_weights(problem.moments())
-        self.map_params_ = best.params
-        self.label_factors_ = np.ascontiguousarray(best.weights.label_factors, dtype=X.dtype)
-
-    def _search(self, problem: LabelRows, judge: HeldOut | None) -> Iterate:
-        max_iter = check_count("max_iter", self.max_iter)
-        search = Search(
-            judge,
-            max_iter,
-            check_positive("tol", self.tol, strict=False),
-            check_count("patience", self.patience),
-            self.verbose,
+        start = {f"0.row_map.{name}": value for name, value in params.items()}
+        judge = (
+            None if held is None else _HeldOut(self._problem(X[held], Y[held]), Y[held], self.multi_class_)
         )
-        learned = self.map_.learned if self.learn_map else ()
-        if not learned:
-            moments = problem.moments()
-            weights = problem.best_weights(moments)
-            search(Iterate(problem.rows.params, weights, problem.reduced_value(moments, weights), 1))
-            search.converged = True
-        elif self.solver == "armijo":
-            for iterate in armijo(problem, learned):
-                if not search(iterate):
-                    break
-            else:
-                search.converged = True
-        else:
-            ended = lbfgs(problem, learned, max_iter, search)
-            search.converged = search.converged or ended
-        assert search.best is not None
-        self.history_ = search.history
-        self.n_iter_ = max(1, len(search.history) - 1)
-        self.best_iter_ = search.best_iter
-        self.converged_ = search.converged
-        if not search.converged and judge is None:
-            warnings.warn(
-                f"GIMCClassifier did {max_iter} steps and the objective still falls; raise max_iter, or pass "
-                "validation_fraction so that held-out rows choose the iterate",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        return search.best
+        monitor = Monitor(
+            check_count("max_iter", self.max_iter),
+            check_positive("tol", self.tol, strict=False),
+            verbose=self.verbose,
+            label="GIMC",
+            validate=judge,
+            patience=check_count("patience", self.patience),
+            notes_start=True,
+        )
+        solver = VariableProjection(step=self.solver if self.learn_map else "none", max_tile_bytes=tile)
+        state = solver.solve(self._problem(X_train, Y_train), start, rng, monitor)
+        self._keep_history(monitor)
+        self.calibration_ = None if judge is None or not self.calibrate else judge.calibration(state)
+        if not whole:  # the map is chosen: its weights may learn from every row
+            once = Monitor(1, 0.0, warn=False)
+            state = solver.set_params(step="none").solve(self._problem(X, Y), state, rng, once)
+        self.map_params_ = map_params(state, 0, "row")
+        self.label_factors_ = _label_factors(state, X.dtype)
+
+    def _problem(self, X: Features, Y: CSR) -> Problem:
+        """The model as a composition: a full core between the map and the labels, all cells alike."""
+        terms = [Term(self.map_, Identity(), Full(), Ridge(self.reg_))]
+        if self.fit_intercept:
+            terms.append(Term(Constant(), Identity(), Full(), Ridge(self.reg_)))
+        cells = Observations(Pattern(Y.indptr, Y.indices, Y.shape), Y.data)
+        loss = Squared(background=Background())
+        return Problem(cells, terms, loss, row_features=X, n_threads=self._n_threads())
+
+    def _keep_history(self, monitor: Monitor) -> None:
+        self.history_, self.converged_ = monitor.history, monitor.converged
+        for record in self.history_:
+            if "validation" in record:
+                record["validation"] = -record["validation"][0]
+        self.n_iter_ = max(1, len(self.history_) - 1)
+        self.best_iter_ = monitor.best_entry
 
     # -- parts -------------------------------------------------------------------------
 
@@ -306,17 +297,10 @@ class GIMCClassifier(FactoredClassifier):
 
     def _embed(self, X: Features) -> FloatArray:
         X = self.scaling_.apply(X)
-        return mapped(self.map_, self.map_params_, X, bool(self.fit_intercept), self._n_threads())
+        phi = self.map_.apply(X, X.shape[0], self.map_params_, self._n_threads()).toarray()
+        return np.asarray(with_ones(phi)) if self.fit_intercept else phi
 
     # -- probabilities -----------------------------------------------------------------
-
-    def _fit_calibration(self, judge: HeldOut | None, best: Iterate, Y: CSR | None) -> None:
-        assert judge is not None
-        assert Y is not None
-        if self.multi_class_:
-            self.calibration_ = (fit_temperature(judge.scores(best), Y.indices),)
-        else:
-            self.calibration_ = fit_sigmoid(judge.scores(best), Y)
 
     @available_if(_calibrates)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> FloatArray:
@@ -340,3 +324,46 @@ class GIMCClassifier(FactoredClassifier):
         if self.multi_class_:
             return tempered(scores, *self.calibration_)
         return sigmoid(scores, *self.calibration_)
+
+
+def _label_factors(state: State, dtype: Any) -> FloatArray:
+    """W', with the intercepts in the last column."""
+    factors = [state[key].T.astype(dtype) for key in sorted(state) if key.endswith(".core")]
+    return np.ascontiguousarray(factors[0]) if len(factors) == 1 else np.hstack(factors)
+
+
+class _HeldOut:
+    """Rows that judge states: accuracy for classes, the mean of P@1, P@3 and P@5 for labels.
+
+    Parameters
+    ----------
+    problem : Problem
+        The composition on these rows.
+    Y : csr_array
+        Their labels.
+    multi_class : bool
+        Whether each row has one class.
+    """
+
+    def __init__(self, problem: Problem, Y: CSR, multi_class: bool) -> None:
+        self.problem, self.Y, self.multi_class = problem, Y, multi_class
+        self.places = (1,) if multi_class else (1, 3, 5)
+
+    def __call__(self, state: State) -> tuple[float, float]:
+        """Minus the score, and the squared error, which decides between equal scores."""
+        pair = self._pair(state)
+        ids, _ = kernels.topk(*pair, max(self.places), n_threads=self.problem.n_threads)
+        score = float(np.mean([precision_at_k(self.Y, ids, k) for k in self.places]))
+        return -score, self.problem.data_value_of(pair)
+
+    def calibration(self, state: State) -> tuple[float, ...]:
+        """Temperature of the classes, or slope and offset of the labels' logistic curve."""
+        pair = self._pair(state)
+        scores = matmul(pair.left, pair.right.T, n_threads=self.problem.n_threads)
+        if self.multi_class:
+            return (fit_temperature(scores, self.Y.indices),)
+        return fit_sigmoid(scores, self.Y)
+
+    def _pair(self, state: State) -> Pair:
+        dtype = self.Y.dtype
+        return self.problem.stacked({key: value.astype(dtype, copy=False) for key, value in state.items()})

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from scipy import sparse
 
 from unseen import kernels
-from unseen.multilabel.neighbours import Metric, NeighbourIndex, Search
+from unseen.multilabel.neighbours import Metric, NeighbourIndex, Search, votes
 from unseen.multilabel.partition import assign
 from unseen.multilabel.regression import LinearMap
-from unseen.multilabel.voting import votes
+from unseen.multilabel.scaling import unit_csr
 from unseen.typing import CSR, Array, Features, FloatArray, IndexArray
 
-__all__ = ["Learner", "LearnerSearch", "Part", "PartFitter"]
+__all__ = ["Learner", "LearnerSearch", "Part"]
 
 
 @dataclass(frozen=True)
@@ -57,10 +56,6 @@ class Learner:
     parts: list[Part]
 
 
-PartFitter: TypeAlias = Callable[[IndexArray, np.random.Generator], Part]
-"""Learns a part from the numbers of its rows."""
-
-
 class LearnerSearch:
     """Scores of new rows by one learner; indexes are built once and used for all blocks of rows.
 
@@ -98,11 +93,6 @@ class LearnerSearch:
         self._indexes = [
             NeighbourIndex(part.points, metric, search=search, n_threads=n_threads) for part in learner.parts
         ]
-
-    @property
-    def has_label_points(self) -> bool:
-        """Whether labels have embeddings."""
-        return self.learner.parts[0].label_points is not None
 
     def votes(self, X: Features) -> CSR:
         """Average labels of the neighbours of each row."""
@@ -162,12 +152,12 @@ class LearnerSearch:
             np.sqrt(np.einsum("ij,ij->i", by_label, by_label, dtype=np.float64, casting="same_kind"))
         )
         by_label *= scale.astype(z.dtype)[:, None]
-        by_label += _unit_rows(by_votes).toarray()
+        by_label += unit_csr(by_votes).toarray()
         return by_label
 
     def _combined_sparse(self, number: int, z: FloatArray, k: int, first: IndexArray) -> CSR:
         points = self._label_points(number)
-        by_votes = _unit_rows(self._votes(number, z))
+        by_votes = unit_csr(self._votes(number, z))
         wide, n_labels = points.astype(np.float64), len(points)
         lengths = np.einsum("ij,ij->i", z.astype(np.float64) @ (wide.T @ wide), z.astype(np.float64))
         scale = _inverse(np.sqrt(np.maximum(lengths, 0.0))).astype(z.dtype)
@@ -187,15 +177,6 @@ class LearnerSearch:
         points = self.learner.parts[number].label_points
         assert points is not None
         return points
-
-
-def _unit_rows(scores: CSR) -> CSR:
-    counts = np.diff(scores.indptr)
-    rows = np.repeat(np.arange(scores.shape[0]), counts)
-    squares = np.bincount(rows, weights=np.square(scores.data, dtype=np.float64), minlength=scores.shape[0])
-    scaled = scores.copy()
-    scaled.data = scores.data * _inverse(np.sqrt(squares)).astype(scores.dtype)[rows]
-    return scaled
 
 
 def _keys(scores: CSR) -> IndexArray:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-import time
-import warnings
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from scipy.sparse.linalg import svds
 
-from unseen.exceptions import ConvergenceWarning, DivergedError, ParameterError
-from unseen.linalg.blocked import gram, inner
-from unseen.linalg.centred_ridge import column_cg, spd_solver
-from unseen.linalg.designs import Design, as_design
+from unseen.cores import LowRank
+from unseen.data import Observations
+from unseen.data.pattern import Pattern
+from unseen.exceptions import ParameterError
+from unseen.linalg.designs import as_design
+from unseen.losses import Background, Squared
+from unseen.maps import Given, Identity
 from unseen.multilabel.base import FactoredClassifier
-from unseen.typing import CSR, Array, Features, FloatArray
+from unseen.multilabel.scaling import with_ones
+from unseen.problem import Problem
+from unseen.regularisers import Ridge
+from unseen.solvers import Monitor
+from unseen.solvers.uniform import UniformALS
+from unseen.terms import Term
+from unseen.typing import CSR, Features, FloatArray
 from unseen.validation import check_count, check_features, check_positive, check_rng
 
 __all__ = ["LEML"]
@@ -27,8 +33,9 @@ class LEML(FactoredClassifier):
     min over W, H   1/2 ||Y - X W H' F'||_F^2 + reg/2 (||W||_F^2 + ||H||_F^2)
 
     W is n_features x rank. Without label features F is the identity and H is n_labels x rank; with them
-    (LEML-IMC) H is n_label_features x rank. H has a closed form, W is found by conjugate gradients in
-    the basis where its rank columns do not meet. X W H' is never formed.
+    (LEML-IMC) H is n_label_features x rank. This is :class:`IMC` with a background: every entry counts,
+    and those without a label are zeros. H has a closed form, W is found by conjugate gradients in the
+    basis where its rank columns do not meet. X W H' is never formed.
 
     Parameters
     ----------
@@ -41,6 +48,9 @@ class LEML(FactoredClassifier):
     scale : bool, default=True
         Multiply singular vectors by their singular values. Without it all of them would only rotate
         H, and say nothing.
+    intercept : bool, default=False
+        Append a constant to the features. Its row of W is penalised like the others; the labels' offsets
+        are that row times H' (F').
     max_iter : int, default=30
         Limit of sweeps.
     tol : float, default=1e-4
@@ -54,12 +64,14 @@ class LEML(FactoredClassifier):
     n_jobs : int, optional
         Threads; None takes all cores. The result does not depend on it.
     verbose : int, default=0
-        Accepted for symmetry; fits are short.
+        1 shows a progress bar.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features, rank)
         W.
+    intercept_ : ndarray of shape (rank,)
+        Row of W of the constant; zeros without ``intercept``.
     label_factors_ : ndarray of shape (n_labels, rank)
         H, or F H.
     history_ : list of dict
@@ -80,6 +92,7 @@ class LEML(FactoredClassifier):
     """
 
     coef_: FloatArray
+    intercept_: FloatArray
     n_iter_: int
     converged_: bool
 
@@ -90,6 +103,7 @@ class LEML(FactoredClassifier):
         reg: float = 1.0,
         label_features: Any = None,
         scale: bool = True,
+        intercept: bool = False,
         max_iter: int = 30,
         tol: float = 1e-4,
         cg_steps: int = 20,
@@ -102,6 +116,7 @@ class LEML(FactoredClassifier):
         self.reg = reg
         self.label_features = label_features
         self.scale = scale
+        self.intercept = intercept
         self.max_iter = max_iter
         self.tol = tol
         self.cg_steps = cg_steps
@@ -114,39 +129,29 @@ class LEML(FactoredClassifier):
         rank, reg = check_count("rank", self.rank), check_positive("reg", self.reg)
         max_iter, cg_steps = check_count("max_iter", self.max_iter), check_count("cg_steps", self.cg_steps)
         tol = check_positive("tol", self.tol, strict=False)
-        rng, n_threads = check_rng(self.random_state), self._n_threads()
-        rows, labels = as_design(X, n_threads), as_design(Y, n_threads)
+        rng = check_rng(self.random_state)
+        d = X.shape[1]
         side = self._label_side(Y, rng)
-        outer = None if side is None else np.linalg.eigh(_gram_of(side))
-        W = rng.standard_normal((X.shape[1], rank)).astype(X.dtype) / X.dtype.type(np.sqrt(X.shape[1]))
-        began, self.history_, self.converged_ = time.perf_counter(), [], False
-        P = rows.dot(W)
-        for sweep in range(1, max_iter + 1):
-            B = gram(P, n_threads=n_threads)
-            wanted = labels.tdot(P).astype(np.float64)
-            H, right = _label_step(side, outer, wanted, B, reg)
-            H, right = H.astype(X.dtype), right.astype(X.dtype)
-            W, steps = _feature_step(
-                rows, labels.dot(right), gram(right, n_threads=n_threads), W, reg, cg_steps
-            )
-            P = rows.dot(W)
-            objective = _value(Y.nnz, labels, P, right, reg, W, H, n_threads)
-            if not np.isfinite(objective):
-                raise DivergedError(f"the objective became {objective} in sweep {sweep}")
-            self.history_.append(
-                {"objective": objective, "time_s": time.perf_counter() - began, "cg_steps": steps}
-            )
-            if sweep > 1 and (before := self.history_[-2]["objective"]) - objective <= tol * abs(before):
-                self.converged_ = True
-                break
-        self.n_iter_ = len(self.history_)
-        if not self.converged_:
-            warnings.warn(
-                f"LEML did {max_iter} sweeps and the objective still falls; raise max_iter",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-        self.coef_, self.label_factors_ = W, np.ascontiguousarray(right)
+        term = Term(Given(), Identity() if side is None else Given(), LowRank(rank), Ridge(reg))
+        problem = Problem(
+            Observations(Pattern(Y.indptr, Y.indices, Y.shape), Y.data),
+            [term],
+            Squared(background=Background()),
+            row_features=with_ones(X) if self.intercept else X,
+            col_features=side,
+            n_threads=self._n_threads(),
+        )
+        W = rng.standard_normal((d, rank)).astype(X.dtype) / X.dtype.type(np.sqrt(d))
+        if self.intercept:
+            W = np.vstack([W, np.zeros((1, rank), dtype=X.dtype)])
+        n_sides = Y.shape[1] if side is None else side.shape[1]
+        start = {"0.row": W, "0.col": np.broadcast_to(X.dtype.type(0), (n_sides, rank))}
+        monitor = Monitor(max_iter, tol, verbose=self.verbose, label="LEML")
+        state = UniformALS(cg_steps=cg_steps).solve(problem, start, rng, monitor)
+        self.history_, self.n_iter_ = monitor.history, len(monitor.history)
+        self.converged_ = monitor.converged
+        self.coef_, self.intercept_ = state["0.row"][:d], state["0.row"][d:].sum(axis=0)
+        self.label_factors_ = np.ascontiguousarray(problem.pair(problem.terms[0], state).right)
 
     def _label_side(self, Y: CSR, rng: np.random.Generator) -> Features | None:
         """Features of the labels."""
@@ -162,63 +167,8 @@ class LEML(FactoredClassifier):
         return features
 
     def _embed(self, X: Features) -> FloatArray:
-        return as_design(X, self._n_threads()).dot(self.coef_.astype(X.dtype, copy=False))
-
-
-def _gram_of(side: Features) -> Array:
-    if sparse.issparse(side):
-        return np.asarray((side.T @ side).toarray(), dtype=np.float64)
-    return gram(np.asarray(side))
-
-
-def _label_step(
-    side: Features | None, outer: Any, wanted: Array, B: Array, reg: float
-) -> tuple[Array, Array]:
-    """H and the right factors F H; ``wanted`` is Y'P and B is P'P."""
-    if side is None:
-        H = spd_solver(B, reg)(wanted.T).T
-        return H, H
-    # F'F H B + reg H = F'Y'P: both matrices turned to their eigenvectors, each entry stands alone.
-    values, vectors = outer
-    inner_values, inner_vectors = np.linalg.eigh(B)
-    target = vectors.T @ np.asarray(side.T @ wanted) @ inner_vectors
-    H = vectors @ (target / (np.outer(values, inner_values) + reg)) @ inner_vectors.T
-    return H, np.asarray(side @ H)
-
-
-def _feature_step(
-    rows: Design, wanted: FloatArray, S: Array, W: FloatArray, reg: float, cg_steps: int
-) -> tuple[FloatArray, int]:
-    """Solve X'X W S + reg W = X' wanted, with S = H'H, from the W at hand."""
-    values, vectors = np.linalg.eigh(S)
-    kind = W.dtype
-    turn = vectors.astype(kind)
-    right = rows.tdot(np.ascontiguousarray(wanted @ turn))
-    scale = np.maximum(values, 0.0).astype(kind)
-    turned, steps = column_cg(
-        lambda block: rows.tdot(rows.dot(block)) * scale,
-        right,
-        np.full(len(scale), reg, dtype=kind),
-        np.ascontiguousarray(W @ turn),
-        tol=1e-4,
-        max_iter=cg_steps,
-    )
-    return np.ascontiguousarray(turned @ turn.T), steps
-
-
-def _value(
-    n_ones: int,
-    labels: Design,
-    P: FloatArray,
-    right: FloatArray,
-    reg: float,
-    W: FloatArray,
-    H: Array,
-    n_threads: int,
-) -> float:
-    cross = inner(labels.dot(right), P)
-    square = inner(gram(P, n_threads=n_threads), gram(right, n_threads=n_threads))
-    return 0.5 * (n_ones - 2.0 * cross + square) + 0.5 * reg * (inner(W, W) + inner(H, H))
+        left = as_design(X, self._n_threads()).dot(self.coef_.astype(X.dtype, copy=False))
+        return left + self.intercept_.astype(X.dtype, copy=False) if self.intercept else left
 
 
 def _singular_vectors(Y: CSR, count: int, scale: bool, rng: np.random.Generator) -> FloatArray:

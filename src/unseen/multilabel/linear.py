@@ -11,7 +11,7 @@ from scipy import sparse
 
 from unseen.exceptions import ConvergenceWarning, TooLargeError
 from unseen.multilabel.base import MultiLabelClassifier
-from unseen.multilabel.rows import scaled_rows
+from unseen.multilabel.scaling import scaled_rows
 from unseen.typing import CSR, Array, Features, FloatArray, IndexArray
 from unseen.validation import check_count, check_n_jobs, check_positive
 

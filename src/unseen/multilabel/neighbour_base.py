@@ -13,8 +13,8 @@ from unseen.multilabel.base import MultiLabelClassifier
 from unseen.multilabel.learners import Learner, LearnerSearch, Part
 from unseen.multilabel.partition import graph_partition, spherical_kmeans
 from unseen.multilabel.regression import LinearMap, regress
-from unseen.multilabel.rows import scaled_rows
-from unseen.multilabel.voting import label_order, ranked
+from unseen.multilabel.scaling import scaled_rows
+from unseen.multilabel.selecting import best_of_dense, label_order, ranked
 from unseen.typing import CSR, Features, FloatArray, IndexArray
 from unseen.validation import (
     check_choice,
@@ -224,19 +224,10 @@ class NeighbourClassifier(MultiLabelClassifier):
             return ranked(self._total_votes(searches, X), k, place)
         if len(searches) > 1 and self.labels_.shape[1] <= DENSE_LABELS:
             total: Any = sum(search.combined(X) for search in searches)
-            return ranked(_best_cells(total, k), k, place, fill=False)
+            return best_of_dense(total, k, np.argsort(place))
         first = np.argsort(place)[:k]
         candidates = [search.combined_candidates(X, k, first) for search in searches]
         total = candidates[0]
         for more in candidates[1:]:
             total = sparse.csr_array(total + more)
         return ranked(total, k, place, fill=False)
-
-
-def _best_cells(dense: FloatArray, k: int) -> CSR:
-    """The cells of each row that are at least its k-th largest, stored even where they are zero."""
-    n, m = dense.shape
-    last = np.partition(dense, m - min(k, m), axis=1)[:, m - min(k, m)]
-    rows, cols = np.nonzero(dense >= last[:, None])
-    indptr = np.searchsorted(rows, np.arange(n + 1))
-    return sparse.csr_array((dense[rows, cols], cols, indptr), shape=(n, m))

@@ -1,16 +1,17 @@
-"""Nearest rows of a table of points, exact or approximate."""
+"""Nearest rows of a table of points, exact or approximate, and the votes of their labels."""
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
 import numpy as np
+from scipy import sparse
 
 from unseen import kernels
 from unseen.exceptions import ParameterError
-from unseen.typing import FloatArray, IndexArray
+from unseen.typing import CSR, FloatArray, IndexArray
 
-__all__ = ["Metric", "NeighbourIndex", "Search", "comparable", "unit_rows"]
+__all__ = ["Metric", "NeighbourIndex", "Search", "comparable", "unit_rows", "votes"]
 
 Metric = Literal["cosine", "l2", "dot"]
 Search = Literal["exact", "usearch"]
@@ -131,3 +132,54 @@ def _approximate_index(points: FloatArray, metric: Metric, n_threads: int) -> An
     index = Index(ndim=points.shape[1], metric=name, dtype="f32")
     index.add(np.arange(len(points)), np.asarray(points, dtype=np.float32), threads=n_threads)
     return index
+
+
+def votes(
+    ids: IndexArray, cosines: FloatArray, labels: CSR, *, power: float = 0.0, n_neighbors: int | None = None
+) -> CSR:
+    """Average label vector of the neighbours of each query.
+
+    Parameters
+    ----------
+    ids : array of shape (q, k)
+        Rows of `labels` that vote, -1 for none.
+    cosines : array of shape (q, k)
+        Cosine of the query with each.
+    labels : csr_array of shape (n, n_labels)
+        Ones for the labels of each row.
+    power : float, default=0.0
+        A vote weighs ``max(cosine, 0) ** power``; 0 gives each the weight 1.
+    n_neighbors : int, optional
+        Divisor, by default k.
+
+    Returns
+    -------
+    csr_array of shape (q, n_labels)
+        Without stored zeros, indices sorted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> votes(np.array([[0, 1]]), np.ones((1, 2)), sparse.csr_array([[1.0, 0.0], [1.0, 1.0]])).toarray()
+    array([[1. , 0.5]])
+    """
+    n_queries, k = ids.shape
+    weights = np.ones(ids.shape, dtype=cosines.dtype)
+    if power:
+        weights = np.maximum(cosines, cosines.dtype.type(0.0)) ** cosines.dtype.type(power)
+    weights = np.where(ids >= 0, weights, cosines.dtype.type(0.0))
+    # Counts are whole numbers and added exactly; dividing afterwards keeps equal counts equal.
+    chosen: CSR = sparse.csr_array(
+        (
+            weights.ravel(),
+            np.maximum(ids, 0).ravel(),
+            np.arange(0, n_queries * k + 1, max(k, 1))[: n_queries + 1],
+        ),
+        shape=(n_queries, labels.shape[0]),
+    )
+    total = sparse.csr_array(chosen @ labels.astype(cosines.dtype, copy=False))
+    total.data /= cosines.dtype.type(max(k if n_neighbors is None else n_neighbors, 1))
+    total.eliminate_zeros()
+    total.sort_indices()
+    return total

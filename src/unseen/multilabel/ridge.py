@@ -6,13 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from unseen.linalg.centred_ridge import ridge
 from unseen.linalg.designs import as_design
+from unseen.linalg.ridge import ridge
 from unseen.multilabel.base import MultiLabelClassifier
 from unseen.typing import CSR, Features, FloatArray
 from unseen.validation import check_positive
 
 __all__ = ["RidgeOvA"]
+
+FACTOR_LIMIT = 6000
+"""Largest matrix that is factorised: one factor serves all labels, so a larger one than usual pays."""
 
 
 class RidgeOvA(MultiLabelClassifier):
@@ -87,6 +90,7 @@ class RidgeOvA(MultiLabelClassifier):
             Y,
             reg,
             intercept=bool(self.fit_intercept),
+            limit=FACTOR_LIMIT,
             tol=check_positive("tol", self.tol),
             max_iter=int(check_positive("max_iter", self.max_iter)),
             n_threads=self._n_threads(),

@@ -1,4 +1,4 @@
-"""Features brought to a scale on which one kernel width fits all of them."""
+"""Features as a classifier wants them: scaled columns, rows of length one, a constant column."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from unseen.typing import Features, FloatArray
+from unseen.multilabel.neighbours import unit_rows
+from unseen.typing import CSR, Features, FloatArray
 
-__all__ = ["FeatureScaling", "learn_scaling"]
+__all__ = ["FeatureScaling", "learn_scaling", "scaled_rows", "unit_csr", "with_ones"]
 
 
 @dataclass
@@ -31,11 +32,7 @@ class FeatureScaling:
     def apply(self, X: Features) -> Features:
         """Scaled features; a new array unless there is nothing to do."""
         if self.unit_rows:
-            csr = sparse.csr_array(X)
-            squares = np.asarray(csr.multiply(csr).sum(axis=1), dtype=np.float64).ravel()
-            lengths = np.sqrt(np.where(squares > 0, squares, 1.0))
-            data = csr.data / np.repeat(lengths, np.diff(csr.indptr)).astype(csr.dtype)
-            return sparse.csr_array((data, csr.indices, csr.indptr), shape=csr.shape)
+            return unit_csr(sparse.csr_array(X))
         if self.centre is None or self.scale is None:
             return X
         dense = np.asarray(X.toarray() if sparse.issparse(X) else X)
@@ -56,3 +53,45 @@ def learn_scaling(X: Features, standardize: bool) -> FeatureScaling:
     # A constant column carries nothing; what rounding left of its spread must not blow it up.
     constant = spread <= 1e-10 * np.maximum(np.abs(centre), 1.0)
     return FeatureScaling(False, centre, np.where(constant, 1.0, spread))
+
+
+def scaled_rows(X: Features) -> Features:
+    """Rows of Euclidean length one; rows of zeros stay as they are.
+
+    Parameters
+    ----------
+    X : array or csr_array of shape (n, d)
+        Features.
+
+    Returns
+    -------
+    array or csr_array of shape (n, d)
+        A copy, of the same type.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> scaled_rows(np.array([[3.0, 4.0], [0.0, 0.0]]))
+    array([[0.6, 0.8],
+           [0. , 0. ]])
+    """
+    if not sparse.issparse(X):
+        return unit_rows(np.asarray(X))
+    return unit_csr(sparse.csr_array(X))
+
+
+def unit_csr(csr: CSR) -> CSR:
+    """The same for a sparse matrix; the pattern is shared."""
+    rows = np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr))
+    squares = np.bincount(rows, weights=np.square(csr.data, dtype=np.float64), minlength=csr.shape[0])
+    lengths = np.sqrt(np.where(squares > 0.0, squares, 1.0)).astype(csr.dtype)
+    scaled: CSR = sparse.csr_array((csr.data / lengths[rows], csr.indices, csr.indptr), shape=csr.shape)
+    return scaled
+
+
+def with_ones(X: Features) -> Features:
+    """Features and a constant column."""
+    ones = np.ones((X.shape[0], 1), dtype=X.dtype)
+    if sparse.issparse(X):
+        return sparse.csr_array(sparse.hstack([X, sparse.csr_array(ones)], format="csr"))
+    return np.hstack([X, ones])

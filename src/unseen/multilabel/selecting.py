@@ -1,4 +1,4 @@
-"""The best labels of each row of a block of scores."""
+"""The best labels of each row of a block of scores, with a stated order of ties."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from unseen.typing import CSR, Array, FloatArray, IndexArray
 
-__all__ = ["best_of_dense", "best_of_sparse"]
+__all__ = ["best_of_dense", "best_of_sparse", "label_order", "ranked"]
 
 
 def best_of_dense(
@@ -48,19 +48,75 @@ def best_of_dense(
 
 def best_of_sparse(scores: CSR, k: int, order: IndexArray | None = None) -> tuple[IndexArray, FloatArray]:
     """Highest stored scores of each row; labels without a stored score are never among them."""
-    n_rows, n_labels = scores.shape
-    preference = np.arange(n_labels)
+    place = np.arange(scores.shape[1])
     if order is not None:
-        preference[order] = np.arange(n_labels)
-    counts = np.diff(scores.indptr)
-    rows = np.repeat(np.arange(n_rows), counts)
-    ranked = np.lexsort((preference[scores.indices], -scores.data, rows))
-    place = np.arange(len(rows)) - np.repeat(scores.indptr[:-1], counts)
-    first = place < k
+        place[order] = np.arange(scores.shape[1])
+    return ranked(scores, k, place, fill=False)
+
+
+def label_order(frequency: IndexArray) -> IndexArray:
+    """Place of each label among equals: the more frequent in training first, then the lower index."""
+    order = np.lexsort((np.arange(len(frequency)), -frequency))
+    place = np.empty(len(frequency), dtype=np.int64)
+    place[order] = np.arange(len(frequency))
+    return place
+
+
+def ranked(scores: CSR, k: int, place: IndexArray, *, fill: bool = True) -> tuple[IndexArray, FloatArray]:
+    """The k best labels of each row of sparse scores.
+
+    Parameters
+    ----------
+    scores : csr_array of shape (q, n_labels)
+        What is not stored has the score 0.
+    k : int
+        Labels wanted.
+    place : array of shape (n_labels,)
+        Order of labels with the same score, from :func:`label_order`.
+    fill : bool, default=True
+        Whether labels without a stored score may come up. False for scores that are given for the
+        candidates alone.
+
+    Returns
+    -------
+    ids : int64 array of shape (q, k)
+        Best first; -1 where there are fewer than k labels.
+    values : array of shape (q, k)
+        Their scores; NaN where there is no label.
+
+    Examples
+    --------
+    Labels 1 and 2 have the same score; label 2 was seen more often.
+
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> ranked(sparse.csr_array([[0.0, 0.5, 0.5]]), 2, label_order(np.array([9, 1, 4])))
+    (array([[2, 1]]), array([[0.5, 0.5]]))
+    """
+    n_rows, n_labels = scores.shape
     ids = np.full((n_rows, k), -1, dtype=np.int64)
     values = np.full((n_rows, k), np.nan, dtype=scores.dtype)
-    ids[rows[first], place[first]] = scores.indices[ranked[first]]
-    values[rows[first], place[first]] = scores.data[ranked[first]]
+    counts = np.diff(scores.indptr)
+    rows = np.repeat(np.arange(n_rows), counts)
+    cols, data = scores.indices.astype(np.int64), scores.data
+    # Rows where an unstored zero may come up get the labels that come first among equals, with score 0.
+    above = np.bincount(rows, weights=data > 0, minlength=n_rows)
+    short = np.flatnonzero(above < min(k, n_labels)) if fill else np.empty(0, dtype=np.int64)
+    if short.size:
+        in_order = np.argsort(place)
+        most = int(counts[short].max(initial=0))
+        filler = in_order[: min(k + most, n_labels)]
+        extra_rows, extra_cols = np.repeat(short, len(filler)), np.tile(filler, len(short))
+        taken = np.isin(extra_rows * n_labels + extra_cols, rows * n_labels + cols)
+        rows = np.concatenate([rows, extra_rows[~taken]])
+        cols = np.concatenate([cols, extra_cols[~taken]])
+        data = np.concatenate([data, np.zeros(int((~taken).sum()), dtype=data.dtype)])
+    order = np.lexsort((place[cols], -data, rows))
+    rows, cols, data = rows[order], cols[order], data[order]
+    rank = np.arange(len(rows)) - np.searchsorted(rows, rows)
+    kept = rank < k
+    ids[rows[kept], rank[kept]] = cols[kept]
+    values[rows[kept], rank[kept]] = data[kept]
     return ids, values
 
 

@@ -51,11 +51,24 @@ class Monitor:
     label : str
         Text before the bar.
     validate : callable, optional
-        Error of a state on held-out cells; lower is better.
+        Error of a state on held-out cells; lower is better. A tuple decides between equal errors.
     patience : int
         Sweeps without a better validation error before stopping.
     warn : bool
         Say so where the limit of sweeps comes first.
+    notes_start : bool
+        Put the start in the history too, and let it be the best state.
+
+    Attributes
+    ----------
+    history : list of dict
+        Objective, time and facts of each sweep.
+    converged : bool
+        Whether the sweeps ended for another reason than their limit.
+    best_state : dict or None
+        State with the lowest validation error.
+    best_entry : int
+        Its place in the history; the last place without validation.
     """
 
     def __init__(
@@ -65,36 +78,44 @@ class Monitor:
         *,
         verbose: int = 0,
         label: str = "fit",
-        validate: Callable[[State], float] | None = None,
+        validate: Callable[[State], float | tuple[float, ...]] | None = None,
         patience: int = 5,
         warn: bool = True,
+        notes_start: bool = False,
     ) -> None:
         self._warn = warn
+        self._notes_start = notes_start
         self.max_iter = max_iter
         self.tol = tol
         self.history: list[dict[str, Any]] = []
         self.converged = False
         self.best_state: State | None = None
+        self.best_entry = 0
+        self._noted = 0
         self._validate = validate
         self._patience = patience
-        self._best_error = np.inf
+        self._best_error: tuple[float, ...] = (np.inf,)
         self._since_best = 0
         self._last = np.inf
         self._clock = time.perf_counter()
         self._bar = tqdm(total=max_iter, desc=label, disable=not verbose, leave=False)
 
-    def start(self, objective: float) -> None:
-        """Take the objective of the starting point, against which the first sweep is judged."""
+    def start(self, objective: float, sweep: Sweep | None = None) -> None:
+        """Take the objective of the starting point, against which the first sweep is judged.
+
+        ``sweep`` is what a solver has to say about the start, for monitors that note it.
+        """
         self._check(objective)
         self._last = objective
+        if self._notes_start and sweep is not None:
+            self._note(sweep)
+            self._noted = 1
 
     def record(self, sweep: Sweep) -> bool:
         """Note one sweep; True when the solver should stop."""
         objective = float(sweep.objective)
         self._check(objective)
-        entry = {"objective": objective, "time_s": time.perf_counter() - self._clock, **sweep.facts}
-        stop = self._early_stop(sweep.state, entry)
-        self.history.append(entry)
+        stop = self._note(sweep)
         self._bar.update(1)
         self._bar.set_postfix_str(f"objective {objective:.6g}", refresh=False)
         settled = sweep.settled
@@ -102,16 +123,25 @@ class Monitor:
             settled = bool(np.isfinite(self._last) and self._last - objective <= self.tol * abs(self._last))
         self.converged = self.converged or settled
         self._last = objective
-        return stop or self.converged or len(self.history) >= self.max_iter
+        return stop or self.converged or len(self.history) - self._noted >= self.max_iter
+
+    def _note(self, sweep: Sweep) -> bool:
+        objective = float(sweep.objective)
+        entry = {"objective": objective, "time_s": time.perf_counter() - self._clock, **sweep.facts}
+        stop = self._early_stop(sweep.state, entry)
+        self.history.append(entry)
+        return stop
 
     def _early_stop(self, state: State, entry: dict[str, Any]) -> bool:
         if self._validate is None:
+            self.best_entry = len(self.history)
             return False
         error = self._validate(state)
         entry["validation"] = error
+        error = error if isinstance(error, tuple) else (error,)
         if error < self._best_error:
             self._best_error, self._since_best = error, 0
-            self.best_state = copy_state(state)
+            self.best_state, self.best_entry = copy_state(state), len(self.history)
         else:
             self._since_best += 1
         if self._since_best >= self._patience:

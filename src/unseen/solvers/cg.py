@@ -8,6 +8,7 @@ import numpy as np
 
 from unseen.linalg.balance import balanced
 from unseen.linalg.blocked import inner
+from unseen.linalg.cg import conjugate_gradients
 from unseen.problem import Problem
 from unseen.regularisers import Separable
 from unseen.solvers.base import Solver, Sweep
@@ -101,20 +102,16 @@ class AlternatingCG(Solver):
         rule = problem.rule(key)
         residual = -problem.grad(state, [key])[key]
         other = problem.other_side(key, state)
-        step = np.zeros_like(residual)
-        direction = residual
-        size = start = inner(residual, residual)
-        taken = 0
-        while taken < self.cg_steps and size > self.cg_tol**2 * start and size > 0.0:
+
+        def curved(direction: Array) -> Array:
             product = problem.curvature_product(key, direction, state, curvature, other)
-            product = product + rule.grad(direction)
-            along = inner(direction, product)
-            if along <= 0.0:  # flat to rounding: nothing more to gain
-                break
-            length = step.dtype.type(size / along)
-            step = step + length * direction
-            residual = residual - length * product
-            last, size = size, inner(residual, residual)
-            direction = residual + step.dtype.type(size / last) * direction
-            taken += 1
+            return product + rule.grad(direction)
+
+        step, taken = conjugate_gradients(
+            curved,
+            residual,
+            goal=self.cg_tol**2 * inner(residual, residual),
+            max_iter=self.cg_steps,
+            product=inner,
+        )
         return {**state, key: state[key] + step}, taken

@@ -7,23 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unseen.linalg.blocked import inner
 from unseen.linalg.designs import Design
 from unseen.maps.base import FeatureMap, moved
 from unseen.problem import BoundTerm, Pair, Problem, core_pair
 from unseen.solvers.base import Solver, Sweep
 from unseen.solvers.cg import AlternatingCG
+from unseen.solvers.descent import armijo, first_length, lbfgs, squared_length
 from unseen.state import State, map_params, pack, unpack
 from unseen.typing import FloatArray
 from unseen.validation import check_choice, check_count
 
 __all__ = ["GoalDirected"]
-
-SUFFICIENT = 1e-4
-"""Share of the decrease that the slope promises which a step must bring (Armijo)."""
-HALVINGS = 40
-FIRST_STEP = 0.1
-"""Length of the first trial as a share of the length of the parameters."""
 
 
 class GoalDirected(Solver):
@@ -135,16 +129,7 @@ class GoalDirected(Solver):
                 grads |= mover.summed(by_side)
             return value, pack(grads, keys)
 
-        from scipy.optimize import minimize  # many modules that other solvers do without
-
-        start = pack(state, keys)
-        found = minimize(
-            value_and_grad,
-            start,
-            jac=True,
-            method="L-BFGS-B",
-            options={"maxiter": check_count("lbfgs_steps", self.lbfgs_steps), "ftol": 0.0, "gtol": 0.0},
-        )
+        found = lbfgs(value_and_grad, pack(state, keys), check_count("lbfgs_steps", self.lbfgs_steps))
         reached = unpack(found.x, state, keys)
         for mover in movers:
             reached = mover.copied(reached)
@@ -192,22 +177,16 @@ class _Mover:
     def armijo(self, problem: Problem, state: State) -> tuple[State, int]:
         """One step down the gradient; the state as it was if no length will do."""
         grads = self.summed(problem.data_grad(state, self.all_keys))
-        square = sum(inner(grad, grad) for grad in grads.values())
+        square = squared_length(grads.values())
         if square == 0.0:
             return state, 0
         if self.length is None:
-            size = sum(inner(state[key], state[key]) for key in self.keys)
-            self.length = FIRST_STEP * float(np.sqrt(max(size, 1e-12) / square))
+            self.length = first_length((state[key] for key in self.keys), square)
         value = problem.data_value(state)
         along = _Along(problem, self.term, state, self._directions(grads))
-        length = self.length
-        for halvings in range(HALVINGS):
-            if along.data_value(length) <= value - SUFFICIENT * length * square:
-                self.length = 2.0 * length if halvings == 0 else length
-                return self._moved(problem, state, grads, length), halvings + 1
-            length *= 0.5
-        self.length = None
-        return state, HALVINGS
+        length, following, trials = armijo(value, square, along.data_value, self.length)
+        self.length = None if length is None else following
+        return (state if length is None else self._moved(problem, state, grads, length)), trials
 
     def _directions(self, grads: State) -> dict[str, State]:
         names = _map(self.term, self.sides[0]).learned

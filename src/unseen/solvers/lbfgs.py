@@ -10,6 +10,7 @@ from unseen.exceptions import UnsupportedComposition
 from unseen.problem import Problem
 from unseen.regularisers import Separable
 from unseen.solvers.base import Monitor, Solver, Sweep
+from unseen.solvers.descent import lbfgs
 from unseen.solvers.rules import why_full_core_too_large
 from unseen.state import State, pack, unpack
 from unseen.typing import FloatArray
@@ -54,22 +55,17 @@ class LBFGS(Solver):
             value, grads = problem.value_and_grad(trial, keys)
             return value, pack(grads, keys)
 
-        def after_step(intermediate_result) -> None:  # type: ignore[no-untyped-def]
-            reached = unpack(intermediate_result.x, state, keys)
-            if monitor.record(Sweep(reached, float(intermediate_result.fun), {})):
-                raise StopIteration
-
-        from scipy.optimize import Bounds, minimize  # many modules that other solvers do without
+        def after_step(vector: FloatArray, objective: float) -> bool:
+            return monitor.record(Sweep(unpack(vector, state, keys), objective, {}))
 
         monitor.start(problem.value(unpack(start, state, keys)))
-        result = minimize(
+        result = lbfgs(
             value_and_grad,
             start,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=None if limits is None else Bounds(*limits),
-            callback=after_step,
-            options={"maxiter": monitor.max_iter, "ftol": 0.0, "gtol": 0.0, "maxfun": 20 * monitor.max_iter},
+            monitor.max_iter,
+            after_step=after_step,
+            bounds=limits,
+            maxfun=20 * monitor.max_iter,
         )
         # Stopping because no step leads down any more is convergence too.
         monitor.converged = monitor.converged or len(monitor.history) < monitor.max_iter
