@@ -23,6 +23,7 @@ from block_data import MODELS, NAMES, cluster_of, frame, in_memory  # noqa: E402
 from unseen import SLEEC, ExMLDS, MatrixFactorization, RidgeOvA  # noqa: E402
 from unseen.distributed import DaskCompleter, DiskCompleter, fit_learners  # noqa: E402
 from unseen.distributed.cluster import Cluster, check_reports, check_room  # noqa: E402
+from unseen.distributed.steps import solve_block  # noqa: E402
 from unseen.exceptions import (  # noqa: E402
     ClusterError,
     InvalidDataError,
@@ -252,16 +253,16 @@ def _kill_in_sweep(fit: DaskCompleter, victim: int, sweep: int) -> list[int]:
     def making(*args: Any) -> Any:
         made = make(*args)
         engine: Any = made[0]
-        solve, calls = engine.solve, []
+        each, calls = engine.each, []
 
-        def solving(*inner: Any, **options: Any) -> Any:
-            calls.append(None)
-            if len(calls) == 2 * sweep:
+        def working(side: str, function: Any, *inner: Any, **options: Any) -> Any:
+            calls.extend([None] * (function is solve_block))
+            if function is solve_block and len(calls) == 2 * sweep:
                 os.kill(victim, signal.SIGKILL)
                 killed.append(victim)
-            return solve(*inner, **options)
+            return each(side, function, *inner, **options)
 
-        engine.solve = solving
+        engine.each = working
         return made
 
     fit._make_engine = making  # type: ignore[method-assign]

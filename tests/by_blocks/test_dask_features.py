@@ -16,7 +16,7 @@ dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
 
 from block_data import MODELS, WITH_FEATURES, cluster_of, frame, side_features  # noqa: E402
 
-from unseen.distributed import DaskCompleter, DiskCompleter, dask_features  # noqa: E402
+from unseen.distributed import DaskCompleter, DiskCompleter, dask_engine  # noqa: E402
 from unseen.exceptions import InvalidDataError, ParameterError  # noqa: E402
 
 pytestmark = [
@@ -65,7 +65,7 @@ def test_the_fit_from_disk_to_the_last_bit(client: Any, monkeypatch: pytest.Monk
     with pytest.raises(ParameterError, match="col_features is a dask DataFrame"):
         from_disk(model, data, **names, col_features=lazy)
     assert fit.to_local().row_feature_names_ == [f"row{place}" for place in range(6)]
-    monkeypatch.setattr(dask_features, "SEND_ONCE", 0)  # all arrays as results of tasks
+    monkeypatch.setattr(dask_engine, "SEND_ONCE", 0)  # all arrays as results of tasks
     assert_same_bits(by_dask(client, model, data, **names, **features).to_local(), expected)
     # Negative control: another plan of blocks adds in another order.
     other = from_disk(model, data, **names, **features, n_blocks=3)
@@ -169,21 +169,21 @@ def test_a_worker_that_is_killed_in_a_sweep_changes_nothing() -> None:
 def kill_in_solve(fit: DaskCompleter, victim: int, after: int) -> list[int]:
     """Arrange for a worker to be killed, by its own id, in the middle of the steps for coefficients."""
     killed: list[int] = []
-    load = fit._load_features
+    make = fit._make_engine
 
-    def loading(*args: Any) -> Any:
-        engine, params = load(*args)
-        product, calls = engine.product, []
+    def making(*args: Any) -> Any:
+        engine, dtype = make(*args)
+        total, calls = engine.total, []
 
-        def multiplying(*inner: Any) -> Any:
+        def adding(*inner: Any) -> Any:
             calls.append(None)
             if len(calls) == after:
                 os.kill(victim, signal.SIGKILL)
                 killed.append(victim)
-            return product(*inner)
+            return total(*inner)
 
-        engine.product = multiplying  # type: ignore[method-assign]
-        return engine, params
+        engine.total = adding  # type: ignore[method-assign]
+        return engine, dtype
 
-    fit._load_features = loading  # type: ignore[method-assign]
+    fit._make_engine = making  # type: ignore[method-assign]
     return killed

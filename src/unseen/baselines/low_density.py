@@ -138,9 +138,7 @@ class LowDensityNMF(Completer):
         with one_blas_thread():
             for stage, temperature in enumerate(stages):
                 last = stage == len(stages) - 1
-                monitor = Monitor(
-                    limit, tol, verbose=self.verbose, label=f"T = {temperature:.3g}", warn=last
-                )
+                monitor = Monitor(limit, tol, verbose=self.verbose, label=f"T = {temperature:.3g}", warn=last)
                 while True:
                     scores = left @ right.T
                     guess, nu = guesses(scores, positive, temperature, self.class_prior_, nu)

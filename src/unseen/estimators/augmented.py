@@ -12,7 +12,7 @@ from unseen.estimators.blocks import BlockwiseCompleter
 from unseen.estimators.composed import Composition
 from unseen.exceptions import ParameterError
 from unseen.linalg.blocked import inner
-from unseen.losses import Background, Squared
+from unseen.losses import Background, Loss, Squared
 from unseen.maps import Identity
 from unseen.problem import Problem
 from unseen.regularisers import Ridge
@@ -199,17 +199,27 @@ class AugmentedMF(BlockwiseCompleter):
         limit = check_count("max_nonzeros", self.max_nonzeros)
         return AlternatingLineSearch(eps_abs=eps, sensing=Sensing(kind, max_nonzeros=limit))
 
-    def _tune(self, problem: Problem, solver: Solver, rng: np.random.Generator) -> None:
-        cells = problem.observations
+    def _weigh(self, loss: Loss, shape: tuple[int, int], n_cells: int) -> Law:
+        """Set the weights of the mean over all draws of measurements; they follow from counts alone."""
         law = Law(
-            n_constraints(cells.shape, cells.nnz, int(self.rank), check_positive("c0", self.c0)),
+            n_constraints(shape, n_cells, int(self.rank), check_positive("c0", self.c0)),
             check_positive("weight", self.weight, strict=False),
             check_fraction("gamma", self.gamma, high=0.5),
             bool(self.resample_original),
         )
-        self.n_constraints_, self.weights_ = law.n_rows, expected_weights(law, cells.nnz)
+        self.n_constraints_, self.weights_ = law.n_rows, expected_weights(law, n_cells)
         observed, others = self.weights_
-        problem.loss.set_params(weight=2.0 * observed, background=Background(2.0 * others))
+        loss.set_params(weight=2.0 * observed, background=Background(2.0 * others))
+        return law
+
+    def _start_spread(self, mean: float) -> float:
+        """Root mean square of the entries of a start; ``mean`` is that of the values."""
+        # Centred data starts near the baseline, raw data near its mean.
+        return 0.1 if self.center != "none" else max(float(np.sqrt(abs(mean) / int(self.rank))), 0.1)
+
+    def _tune(self, problem: Problem, solver: Solver, rng: np.random.Generator) -> None:
+        cells = problem.observations
+        law = self._weigh(problem.loss, cells.shape, cells.nnz)
         sensing = getattr(solver, "sensing", None)
         if sensing is not None:
             sensing.set_params(
@@ -227,9 +237,7 @@ class AugmentedMF(BlockwiseCompleter):
         if self.warm_start and hasattr(self, "row_factors_"):
             return state
         cells = problem.observations
-        mean = abs(float(cells.values.mean(dtype=np.float64)))
-        # Centred data starts near the baseline, raw data near its mean.
-        scale = 0.1 if self.center != "none" else max(np.sqrt(mean / int(self.rank)), 0.1)
+        scale = self._start_spread(float(cells.values.mean(dtype=np.float64)))
         known = np.diff(cells.indptr) > 0, np.diff(cells.csc.indptr) > 0
         for key, seen in zip(("0.row", "0.col"), known, strict=True):
             factor = state[key]
