@@ -19,7 +19,7 @@ from block_data import NAMES, WITH_FEATURES, disk, frame, in_memory, side_featur
 
 import unseen
 from unseen import GIMC, IMC, BiasIMC, Completion, Given, Identity, LowRank, MatrixFactorization, Ridge, Term
-from unseen.distributed import DiskCompleter, cluster_memory, local_memory, steps
+from unseen.distributed import DiskCompleter, cluster_memory, conjugate, local_memory, steps
 from unseen.distributed.blocks import Triples, build_block
 from unseen.distributed.features import extent, map_params_of, mean_of, squares_about
 from unseen.distributed.steps import Settings
@@ -172,13 +172,13 @@ def test_derivatives_of_a_block_are_those_of_its_objective(loss: Any) -> None:
         return data + 0.5 * weight * (np.sum((near @ factors.T) ** 2) - squares)
 
     def slope(coefficients: Any) -> Any:
-        return steps.slope_block(cells, other, as_design(design), design @ coefficients, square, settings)
+        return conjugate.slope_block(cells, other, as_design(design), design @ coefficients, square, settings)
 
     step = 1e-5
     numeric = (value(at + step * along) - value(at - step * along)) / (2 * step)
     assert float(np.sum(slope(at) * along)) == pytest.approx(numeric, rel=1e-7)
     bend = (slope(at + step * along) - slope(at - step * along)) / (2 * step)
-    product = steps.product_block(cells, other, as_design(design), along, square, settings)
+    product = conjugate.product_block(cells, other, as_design(design), along, square, settings)
     np.testing.assert_allclose(product, bend, rtol=1e-7)
     # Negative control: a wrong design, and a background that is forgotten.
     assert abs(np.sum(slope(at)[::-1] * along) / numeric - 1.0) > 1e-3

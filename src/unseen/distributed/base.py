@@ -13,9 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from unseen.data import Vocabulary
 from unseen.distributed.checkpoints import Checkpoints
-from unseen.distributed.driver import Totals, count, fit_biases, prepare, run
+from unseen.distributed.driver import run
 from unseen.distributed.engine import CELLS, FACTORS, IDS, SIDES, Engine, Held, WholeBlock
 from unseen.distributed.features import FeatureSource, make_designs, open_features
+from unseen.distributed.preparation import Totals, count, fit_biases, prepare
 from unseen.distributed.recipes import Recipe
 from unseen.distributed.results import list_block, prepare_folder, write_factors, write_lists
 from unseen.distributed.sources import Columns, check_columns
@@ -85,8 +86,8 @@ class BlockCompleter(BaseEstimator):  # type: ignore[misc]
         value : str or None
             Column with values; None counts every line as one.
         weight : str, optional
-            Column with weights, zero or larger: how much each cell counts in the loss. Repeated cells add their
-            weights and average their values by them. All cells count alike by default.
+            Column with weights, zero or larger: how much each cell counts in the loss. Repeated cells add
+            their weights and average their values by them. All cells count alike by default.
         shape : (int, int), optional
             Number of rows and columns if the ids already are indices from 0, which saves numbering them.
         row_features, col_features : str, path, data frame, list of data frames or array, optional

@@ -64,10 +64,12 @@ class Triples(NamedTuple):
             return cls(np.empty(0, np.int64), np.empty(0, np.int64), None)
         if len(filled) == 1:
             return filled[0]
-        columns = zip(*filled, strict=True)
-        return cls(
-            *(None if any(c is None for c in column) else np.concatenate(column) for column in columns)
-        )
+        rows, cols = (np.concatenate([part[place] for part in filled]) for place in (0, 1))
+        columns: list[FloatArray | None] = []
+        for name in ("values", "weights"):
+            found = [getattr(part, name) for part in filled]
+            columns.append(None if any(column is None for column in found) else np.concatenate(found))
+        return cls(rows, cols, *columns)
 
 
 @dataclass(frozen=True)

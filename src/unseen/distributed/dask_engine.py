@@ -288,7 +288,7 @@ class DaskEngine:
         if isinstance(arg, np.ndarray) and arg.nbytes > SEND_ONCE:
             # As the result of a task it survives the loss of a worker.
             key = self._key("shared", step, place)
-            return self.cluster.client.submit(_same, arg, key=key, pure=False)
+            return self.cluster.submit(None, _same, arg, key=key)
         return arg
 
     def _smalls(self, blocks: list[Any]) -> list[Any]:
@@ -327,7 +327,7 @@ class DaskEngine:
                     last,
                     key=self._key("ids", side, next(self._steps), b),
                 )
-                for b, (first, last) in enumerate(zip(bounds[:-1], bounds[1:], strict=True))
+                for b, (first, last) in enumerate(itertools.pairwise(bounds))
             ]
         return self.held[side, "ids"]
 
@@ -336,7 +336,7 @@ class DaskEngine:
         if self.ids is None:
             return None
         key = self._key("all_ids", side, next(self._steps))
-        return self.cluster.client.submit(_all, self.ids[side].ranges, key=key, pure=False)
+        return self.cluster.submit(None, _all, self.ids[side].ranges, key=key)
 
     def close(self) -> None:
         """Let go of everything on the workers."""

@@ -1,10 +1,10 @@
 """Alternating minimisation over blocks, whoever works on them.
 
-A side without features is one whose design is the identity: its coefficients are its factors, and stay with
-the blocks. Where both sides are and the rows are solved for one by one this is alternating least squares, the
-sweeps of :class:`unseen.solvers.ALS`. Otherwise the coefficients of a side are solved for together, the sweeps of
-:class:`unseen.solvers.AlternatingCG`; those of features are small and stay here, and every product with
-the system is a sum over the blocks.
+The design of a side without features is the identity: its coefficients are its factors, and stay with
+the blocks. Where both designs are and rows are solved for one by one this is alternating least squares, the
+sweeps of :class:`unseen.solvers.ALS`. Otherwise the coefficients of a side are solved for together, the
+sweeps of :class:`unseen.solvers.AlternatingCG`; those of features are small and stay here, and every
+product with the system is a sum over the blocks.
 
 The sums that decide are added in the order of the blocks, so the result depends on the plan of the blocks and
 not on the number of workers.
@@ -14,14 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from unseen.distributed import steps
 from unseen.distributed.checkpoints import Checkpoints, Snapshot
-from unseen.distributed.engine import CELLS, DESIGN, FACTORS, SIDES, Engine, Held, Touched, other_side
-from unseen.distributed.steps import CellSums, Part, Settings, Start
+from unseen.distributed.conjugate import solve_coefficients, solve_factors
+from unseen.distributed.engine import CELLS, DESIGN, FACTORS, SIDES, Engine, Touched, other_side
+from unseen.distributed.steps import Part, Settings, Start
 from unseen.linalg.balance import balancing
 from unseen.linalg.blocked import gram, inner, matmul
 from unseen.linalg.draws import standard_normal
@@ -29,14 +30,7 @@ from unseen.parallel import one_blas_thread
 from unseen.solvers.base import Monitor, Sweep
 from unseen.typing import FloatArray
 
-__all__ = ["BIAS_SWEEPS", "StartSize", "Totals", "count", "fit_biases", "prepare", "run"]
-
-VECTORS = Held("vectors")
-BIAS_SWEEPS = 15
-"""As many as :func:`unseen.offsets.fit_offsets` does."""
-
-
-# -- before the sweeps ----------------------------------------------------------------------------
+__all__ = ["StartSize", "run"]
 
 
 @dataclass(frozen=True)
@@ -45,160 +39,6 @@ class StartSize:
 
     spread: float
     only_seen: bool = False
-
-
-@dataclass(frozen=True)
-class Totals:
-    """Sums over all cells."""
-
-    n_cells: int
-    n_merged: int
-    weight: float
-    weighted: float
-    total: float
-
-    @property
-    def mean(self) -> float:
-        """Mean of the values, weighted by the weights of the cells."""
-        return self.weighted / self.weight if self.weight > 0 else 0.0
-
-
-def count(engine: Engine, dtype: str) -> Totals:
-    """Add up the blocks of rows in their order."""
-    parts: list[CellSums] = engine.each("row", steps.count_cells, CELLS, dtype)
-    names = ("n_cells", "n_merged", "weight", "weighted", "total")
-    return Totals(*(sum(getattr(part, name) for part in parts) for name in names))
-
-
-def fit_biases(engine: Engine, mean: float, reg: tuple[float, float], dtype: str) -> None:
-    """Biases of rows and columns by alternating minimisation, columns first, as a fit in memory finds them."""
-    other: Touched | None = None
-    for _ in range(BIAS_SWEEPS):
-        for side in ("col", "row"):
-            own_reg = reg[SIDES.index(side)]
-            engine.each(side, steps.bias_block, CELLS, other, mean, own_reg, dtype, keep="bias", wait=False)
-            other = Touched("bias")
-
-
-def prepare(
-    engine: Engine,
-    mean: float,
-    biased: bool,
-    blank_weights: tuple[FloatArray | None, FloatArray | None],
-    n_cells: int,
-    settings: Settings,
-) -> float:
-    """Bring the cells into the form of the sweeps; root mean square of the slope of the loss at zero scores."""
-    weights = dict(zip(SIDES, blank_weights, strict=True))
-    if mean != 0.0 or biased or any(given is not None for given in blank_weights):
-        biases = (Held("bias"), Touched("bias")) if biased else (None, None)
-        for side in SIDES:
-            own, other = weights[side], weights[other_side(side)]
-            engine.each(
-                side, steps.prepare_block, CELLS, mean, *biases, own, other, settings.dtype, keep="cells"
-            )
-    slopes = engine.each("row", steps.slope_sums, CELLS, settings)
-    return float(np.sqrt(sum(slopes) / n_cells))
-
-
-# -- conjugate gradients --------------------------------------------------------------------------
-
-
-class _Vectors(Protocol):
-    """The vectors of conjugate gradients on the coefficients of a side, wherever they are."""
-
-    def begin(self) -> float:
-        """Vectors at the start; the squared residual."""
-        ...
-
-    def follow(self, share: float | None) -> float:
-        """Take the next direction; its product with what the system makes of it."""
-        ...
-
-    def advance(self, length: float) -> float:
-        """Go along the direction; the squared residual."""
-        ...
-
-
-class _Spread:
-    """Vectors of a side without features, which stay with the blocks."""
-
-    def __init__(self, engine: Engine, side: str, other_gram: FloatArray, settings: Settings) -> None:
-        self._engine, self._side, self._system = engine, side, (other_gram, settings)
-
-    def _each(self, function: Any, *args: Any) -> float:
-        return float(sum(self._engine.each(self._side, function, *args, keep="vectors")))
-
-    def begin(self) -> float:
-        return self._each(steps.begin_block, CELLS, Touched(again=True), FACTORS, *self._system)
-
-    def follow(self, share: float | None) -> float:
-        return self._each(steps.follow_block, CELLS, Touched(again=True), VECTORS, share, *self._system)
-
-    def advance(self, length: float) -> float:
-        return self._each(steps.advance_block, VECTORS, length)
-
-
-class _Here:
-    """Vectors of the coefficients of features, which are small and stay here."""
-
-    def __init__(
-        self, engine: Engine, side: str, start: FloatArray, other_gram: FloatArray, settings: Settings
-    ) -> None:
-        self._engine, self._side, self._start = engine, side, start
-        self._system = (other_gram, settings)
-        self._kind = start.dtype.type
-        self._ridge = self._kind(settings.ridge)
-        self.step = self._direction = self._residual = self._product = np.zeros_like(start)
-
-    def begin(self) -> float:
-        data = self._engine.total(
-            self._side, steps.slope_block, CELLS, Touched(again=True), DESIGN, FACTORS, *self._system
-        )
-        with one_blas_thread():
-            self._residual = -(data.astype(self._start.dtype) + self._ridge * self._start)
-            return inner(self._residual, self._residual)
-
-    def follow(self, share: float | None) -> float:
-        with one_blas_thread():
-            last = self._residual
-            self._direction = last if share is None else last + self._kind(share) * self._direction
-        data = self._engine.total(
-            self._side,
-            steps.product_block,
-            CELLS,
-            Touched(again=True),
-            DESIGN,
-            self._direction,
-            *self._system,
-        )
-        with one_blas_thread():
-            self._product = data.astype(self._start.dtype) + self._ridge * self._direction
-            return inner(self._direction, self._product)
-
-    def advance(self, length: float) -> float:
-        with one_blas_thread():
-            size = self._kind(length)
-            self.step = self.step + size * self._direction
-            self._residual = self._residual - size * self._product
-            return inner(self._residual, self._residual)
-
-
-def _descend(vectors: _Vectors, settings: Settings) -> int:
-    """Steps taken; they only go down."""
-    size = first = vectors.begin()
-    taken, share = 0, None
-    while taken < settings.cg_steps and size > settings.cg_tol**2 * first and size > 0.0:
-        along = vectors.follow(share)
-        if along <= 0.0:  # flat to rounding: nothing more to gain
-            break
-        last, size = size, vectors.advance(size / along)
-        share = size / last
-        taken += 1
-    return taken
-
-
-# -- sweeps ---------------------------------------------------------------------------------------
 
 
 def run(
@@ -366,14 +206,11 @@ class _Fit:
         """Solve for all coefficients of one side with the other fixed; steps of conjugate gradients."""
         engine, settings, other_gram = self.engine, self.settings, self.grams[other_side(side)]
         if side in self.coefficients:
-            here = _Here(engine, side, self.coefficients[side], other_gram, settings)
-            taken = _descend(here, settings)
-            self._embed(side, self.coefficients[side] + here.step)
-            return taken
-        taken = _descend(_Spread(engine, side, other_gram, settings), settings)
-        args = (VECTORS, FACTORS, CELLS, settings)
-        self._add(side, engine.each(side, steps.finish_block, *args, keep="factors"))
-        engine.drop(side, "vectors")
+            moved, taken = solve_coefficients(engine, side, self.coefficients[side], other_gram, settings)
+            self._embed(side, moved)
+        else:
+            parts, taken = solve_factors(engine, side, other_gram, settings)
+            self._add(side, parts)
         return taken
 
     # -- checkpoints -----------------------------------------------------------------

@@ -7,6 +7,7 @@ import pickle
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -102,9 +103,8 @@ class LocalEngine:
 
     def blocks(self, side: str) -> Iterator[tuple[int, slice]]:
         """Number and rows of each block of one side."""
-        bounds = self.bounds[side]
-        for number, (first, last) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
-            yield number, slice(int(first), int(last))
+        for number, (first, last) in enumerate(pairwise(self.bounds[side].tolist())):
+            yield number, slice(first, last)
 
     # -- what blocks hold ------------------------------------------------------------
 

@@ -10,9 +10,10 @@ from sklearn.base import clone
 
 from unseen.data import Vocabulary
 from unseen.distributed.blocks import Merge
-from unseen.distributed.driver import StartSize, Totals
+from unseen.distributed.driver import StartSize
 from unseen.distributed.engine import SIDES
 from unseen.distributed.features import FeatureSource
+from unseen.distributed.preparation import Totals
 from unseen.distributed.refusals import refuse
 from unseen.distributed.sources import Columns
 from unseen.distributed.steps import Settings
@@ -86,9 +87,7 @@ class Recipe:
         """Loss, penalty and solver, from the hyper-parameters and the number of cells."""
         model, cells = self.model, _Counted(counted.n_cells, shape)
         if self.positive:
-            self.rates = model._set_rates(
-                cells, {side: None for side in SIDES}, check_rng(model.random_state)
-            )
+            self.rates = model._set_rates(cells, dict.fromkeys(SIDES), check_rng(model.random_state))
             model.reg_ = parse_reg(model.reg)[0]
         composed = model._compose(*(side in self.features for side in SIDES))
         terms = [clone(term) for term in composed.terms]

@@ -1,4 +1,4 @@
-"""What does not go by blocks, and why: the one list that fits ask, the guide shows and a test walks through."""
+"""What does not go by blocks, and why: the one list that fits ask and the guide shows."""
 
 from __future__ import annotations
 
@@ -123,8 +123,8 @@ REFUSED: dict[str, Refusal] = {
         ),
     ),
     "`validation_fraction`": Refusal(
-        "validation_fraction must be None for a fit by blocks: held-out cells are not kept apart there; choose "
-        "max_iter on a sample instead",
+        "validation_fraction must be None for a fit by blocks: held-out cells are not kept apart there; "
+        "choose max_iter on a sample instead",
         _unless("validation_fraction", None),
         ParameterError,
     ),
@@ -139,8 +139,8 @@ REFUSED: dict[str, Refusal] = {
         ParameterError,
     ),
     '`center="joint"`': Refusal(
-        "center must be 'none', 'mean' or 'biases' for a fit by blocks: biases beside the factors are terms of "
-        "their own",
+        "center must be 'none', 'mean' or 'biases' for a fit by blocks: biases beside the factors are "
+        "terms of their own",
         _if(lambda a: a.get("center") == "joint", "center is 'joint'"),
         ParameterError,
     ),
@@ -152,8 +152,8 @@ REFUSED: dict[str, Refusal] = {
         ),
     ),
     '`alpha="auto"` without `rho` or `class_prior`': Refusal(
-        'alpha="auto" fits several models to choose; for a fit by blocks choose alpha on a sample in memory and '
-        "pass the number, or pass rho or class_prior",
+        'alpha="auto" fits several models to choose; for a fit by blocks choose alpha on a sample in memory '
+        "and pass the number, or pass rho or class_prior",
         _if(_chooses_alpha, "alpha is to be chosen"),
         ParameterError,
     ),
@@ -171,8 +171,8 @@ REFUSED: dict[str, Refusal] = {
         ParameterError,
     ),
     '`AugmentedMF(cross_component="baseline")`': Refusal(
-        "cross_component must be 'model' for a fit by blocks: who is connected with whom is known when all cells "
-        "were seen",
+        "cross_component must be 'model' for a fit by blocks: who is connected with whom is known when all "
+        "cells were seen",
         _of_augmented("cross_component", "model"),
         ParameterError,
     ),
@@ -215,12 +215,13 @@ REFUSED: dict[str, Refusal] = {
         _if(_odd_penalty, "it has another penalty"),
     ),
     "`whiten=True`": Refusal(
-        "only Given and WithOnes go by blocks: whitening needs the covariance of all features; pass whiten=False",
+        "only Given and WithOnes go by blocks: whitening needs a covariance of all features; pass "
+        "whiten=False",
         lambda a: _map_name(a, lambda side, a_map: isinstance(a_map, Whitened)),
     ),
     "other maps (`Fourier`, `Nystrom`, `Tanh`, `Standardized`, ...)": Refusal(
-        "only Given and WithOnes go by blocks: widths, landmarks and projections are found from all features at "
-        "once; apply the map to the features first",
+        "only Given and WithOnes go by blocks: widths, landmarks and projections are found from all features "
+        "at once; apply the map to the features first",
         lambda a: _map_name(a, lambda side, a_map: type(a_map) not in (Identity, Given, WithOnes)),
     ),
     "a map without the features that it needs": Refusal("pass a table with one line for each id", _missing),

@@ -1,7 +1,7 @@
 """What is done to one block: pure functions that every engine runs.
 
-The scores of a block of rows are ``P Q'``. On a side without features the rows of P are its coefficients, solved
-for row by row (ALS) or by conjugate gradients; with features ``P = A W``, A the block's design and W the
+The scores of a block of rows are ``P Q'``. On a side without features P are the coefficients, solved for row
+by row (ALS) or by conjugate gradients; with features ``P = A W``, A the block's design and W the
 coefficients that all rows share, whose derivatives are small sums ``A' G`` over the blocks.
 """
 
@@ -19,7 +19,7 @@ from unseen import kernels
 from unseen.distributed.blocks import CellBlock
 from unseen.distributed.checkpoints import Checkpoints
 from unseen.linalg.blocked import BLOCK_ROWS, gram, inner, matmul, multiply_in_place
-from unseen.linalg.designs import DenseDesign, Design
+from unseen.linalg.designs import Design
 from unseen.linalg.draws import ONE_STREAM_ROWS
 from unseen.losses import Background, CellLoss, Quadratic
 from unseen.maps import FeatureMap
@@ -30,28 +30,18 @@ from unseen.typing import Features, FloatArray
 
 __all__ = [
     "Around",
-    "CellSums",
-    "Conjugate",
     "Part",
     "Settings",
     "Start",
     "added",
-    "advance_block",
-    "begin_block",
-    "bias_block",
-    "count_cells",
+    "bound_loss",
     "design_of",
     "draw_block",
     "embed_block",
-    "finish_block",
-    "follow_block",
     "judge_block",
-    "prepare_block",
-    "product_block",
+    "part_of",
     "read_block",
     "scale_block",
-    "slope_block",
-    "slope_sums",
     "solve_block",
     "turn_block",
     "write_block",
@@ -65,8 +55,8 @@ class Settings:
     Attributes
     ----------
     loss : Quadratic
-        Meaning of stored and blank cells; blank cells are missing or pulled to zero. Weights that the background
-        has by row or column are with the blocks.
+        Meaning of stored and blank cells; blank cells are missing or pulled to zero. Weights that the
+        background has by row or column are with the blocks.
     ridge : float
         Weight of the penalty on the coefficients of both sides.
     rank : int
@@ -182,79 +172,7 @@ def _weighted_gram(factors: FloatArray, weights: FloatArray | None, settings: Se
     return gram(scaled, factors, n_threads=settings.n_threads)
 
 
-# -- before the sweeps ----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class CellSums:
-    """A block's share of sums over the cells: how many, their weights, and their weighted and plain values."""
-
-    n_cells: int
-    n_merged: int
-    weight: float
-    weighted: float
-    total: float
-
-
-def count_cells(block: CellBlock, dtype: str) -> CellSums:
-    """Sums over the cells of a block, from which the mean follows."""
-    values = block.filled(dtype)
-    total = float(np.sum(values, dtype=np.float64))
-    if block.weights is None:
-        return CellSums(block.n_cells, block.n_merged, float(block.n_cells), total, total)
-    weights = block.weights.astype(np.float64)
-    weighted = float(np.dot(weights, values))
-    return CellSums(block.n_cells, block.n_merged, float(weights.sum()), weighted, total)
-
-
-def slope_sums(block: CellBlock, settings: Settings) -> float:
-    """Sum of squared slopes of the loss at zero scores, from which the size of the start follows."""
-    with one_blas_thread():
-        size = bound_loss(settings.loss, block, settings.dtype).size_at_zero()
-    return size * size * block.n_cells
-
-
-def bias_block(
-    block: CellBlock, other_bias: FloatArray | None, mean: float, reg: float, dtype: str
-) -> tuple[FloatArray, None]:
-    """Biases of a block's rows, the other side's fixed (None: zero); a column, as tables have."""
-    left: FloatArray = block.filled(dtype).astype(np.float64) - mean
-    if other_bias is not None and len(other_bias):
-        left = left - other_bias[:, 0][block.indices]
-    if block.weights is not None:
-        left = left * block.weights
-    sums = np.bincount(block.rows, left, minlength=block.stop - block.start)
-    sizes = block.degrees + reg
-    found: FloatArray = np.divide(sums, sizes, out=np.zeros(len(sums)), where=sizes > 0)
-    return found[:, None], None
-
-
-def prepare_block(
-    block: CellBlock,
-    mean: float,
-    own_bias: FloatArray | None,
-    other_bias: FloatArray | None,
-    own_blank: FloatArray | None,
-    other_blank: FloatArray | None,
-    dtype: str,
-) -> tuple[CellBlock, None]:
-    """The block without the offsets, and with its share of the background's weights."""
-    offset: Any = mean
-    if own_bias is not None and other_bias is not None and block.n_cells:
-        offset = mean + own_bias[:, 0][block.rows] + other_bias[:, 0][block.indices]
-    values = block.values
-    if np.ndim(offset) or offset != 0.0:
-        values = (block.filled(dtype) - offset).astype(dtype, copy=False)
-    own = None if own_blank is None else own_blank[block.start : block.stop]
-    other = None if other_blank is None else other_blank[block.touched]
-    return replace(block, values=values, own_blank=own, other_blank=other), None
-
-
-def design_of(
-    features: Features, a_map: FeatureMap, params: MapParams, n_threads: int
-) -> tuple[Design, None]:
-    """Design of a block of features."""
-    return a_map.apply(features, features.shape[0], params, n_threads), None
+# -- random starts, rotations, checkpoints ---------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -477,6 +395,13 @@ def judge_block(
         return around.judged(around.loss(), near)
 
 
+def design_of(
+    features: Features, a_map: FeatureMap, params: MapParams, n_threads: int
+) -> tuple[Design, None]:
+    """Design of a block of features."""
+    return a_map.apply(features, features.shape[0], params, n_threads), None
+
+
 def embed_block(
     design: Design, cells: CellBlock, coefficients: FloatArray, settings: Settings
 ) -> tuple[FloatArray, Part]:
@@ -486,40 +411,6 @@ def embed_block(
         return near, part_of(near, cells, settings, free=False)
 
 
-def _adjoint(design: Design, values: FloatArray, settings: Settings) -> FloatArray:
-    """``A' values`` in float64, since blocks are still to be added."""
-    if isinstance(design, DenseDesign):
-        return gram(design.matrix, values, n_threads=settings.n_threads)
-    return design.tdot(values).astype(np.float64)
-
-
-def slope_block(
-    cells: CellBlock,
-    other: FloatArray,
-    design: Design,
-    near: FloatArray,
-    other_gram: FloatArray,
-    settings: Settings,
-) -> FloatArray:
-    """What a block adds to the derivative by the coefficients, in float64."""
-    with one_blas_thread():
-        return _adjoint(design, Around(cells, other, other_gram, settings).slope(near), settings)
-
-
-def product_block(
-    cells: CellBlock,
-    other: FloatArray,
-    design: Design,
-    direction: FloatArray,
-    other_gram: FloatArray,
-    settings: Settings,
-) -> FloatArray:
-    """What a block adds to the second derivative by the coefficients times ``direction``, in float64."""
-    with one_blas_thread():
-        near = design.dot(direction)
-        return _adjoint(design, Around(cells, other, other_gram, settings).curved(near), settings)
-
-
 def added(parts: Iterable[FloatArray]) -> FloatArray:
     """Sum of what blocks add, in their order."""
     total: FloatArray | None = None
@@ -527,67 +418,3 @@ def added(parts: Iterable[FloatArray]) -> FloatArray:
         total = part.astype(np.float64) if total is None else total + part
     assert total is not None
     return total
-
-
-@dataclass(frozen=True)
-class Conjugate:
-    """Rows of a block in the vectors of conjugate gradients, for a side without features.
-
-    ``product`` is what the system makes of the direction.
-    """
-
-    step: FloatArray
-    residual: FloatArray
-    direction: FloatArray
-    product: FloatArray | None = None
-
-
-def begin_block(
-    cells: CellBlock, other: FloatArray, near: FloatArray, other_gram: FloatArray, settings: Settings
-) -> tuple[Conjugate, float]:
-    """Vectors at the start, and the block's part of the squared residual."""
-    with one_blas_thread():
-        near = np.ascontiguousarray(near)
-        around = Around(cells, other, other_gram, settings)
-        residual = -(around.slope(near) + settings.ridges(cells) * near)
-        return Conjugate(np.zeros_like(residual), residual, residual), inner(residual, residual)
-
-
-def follow_block(
-    cells: CellBlock,
-    other: FloatArray,
-    vectors: Conjugate,
-    share: float | None,
-    other_gram: FloatArray,
-    settings: Settings,
-) -> tuple[Conjugate, float]:
-    """The next direction, what the system makes of it, and the block's part of their product.
-
-    ``share`` of the last direction is kept; None for the first.
-    """
-    with one_blas_thread():
-        direction = vectors.residual
-        if share is not None:
-            direction = vectors.residual + direction.dtype.type(share) * vectors.direction
-        product = Around(cells, other, other_gram, settings).curved(direction)
-        product = product + settings.ridges(cells) * direction
-        return replace(vectors, direction=direction, product=product), inner(direction, product)
-
-
-def advance_block(vectors: Conjugate, length: float) -> tuple[Conjugate, float]:
-    """Vectors after a step, and the block's part of the squared residual."""
-    with one_blas_thread():
-        assert vectors.product is not None
-        size = vectors.direction.dtype.type(length)
-        residual = vectors.residual - size * vectors.product
-        moved = Conjugate(vectors.step + size * vectors.direction, residual, vectors.direction)
-        return moved, inner(residual, residual)
-
-
-def finish_block(
-    vectors: Conjugate, near: FloatArray, cells: CellBlock, settings: Settings
-) -> tuple[FloatArray, Part]:
-    """Factors after all steps, and their Gram matrix."""
-    with one_blas_thread():
-        out = near + vectors.step
-        return out, part_of(out, cells, settings)
