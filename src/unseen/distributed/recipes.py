@@ -63,7 +63,8 @@ class Recipe:
         self.positive = isinstance(model, PositiveCompleter)
         self.augmented = isinstance(model, AugmentedMF)
         if self.positive:
-            given_rates(model.alpha, model.rho, model.class_prior, 0.0)  # refuses two at once
+            # Refuses two at once; a prior is judged when positives are counted.
+            given_rates(model.alpha, model.rho, model.class_prior, model.class_prior or 0.0)
         self.center = check_choice("center", model.center, model.centers)
         self.bias_reg = check_pair("bias_reg", model.bias_reg)
         self.rank = check_count("rank", asked.parts[0][0].parts()[2].rank)
