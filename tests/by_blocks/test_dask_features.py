@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 
 distributed = pytest.importorskip("distributed", reason="dask is not installed")
 dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
@@ -93,6 +95,12 @@ def test_indices_with_an_array(client: Any) -> None:
     expected = from_disk(model, data, **options, row_features=array)
     fit = by_dask(client, model, data, **options, row_features=array)
     assert_same_bits(fit.to_local(), expected)
+    few = sparse.csr_array(np.where(np.abs(array) > 1.0, array, 0.0))
+    plain = type(model)(**{**model.get_params(), "standardize": False})
+    there, here = (
+        by(plain, data, **options, row_features=few) for by in (partial(by_dask, client), from_disk)
+    )
+    assert_same_bits(there.to_local(), here)
     by_table = by_dask(client, model, data, **options, row_features=table.assign(user=np.arange(300)))
     assert_same_bits(by_table.to_local(), expected)
 
