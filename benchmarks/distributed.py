@@ -143,6 +143,8 @@ def overhead(small: bool, work: Path) -> dict[str, Any]:
 
 def watch(fit: Any, client: Any, sent: list[int]) -> None:
     """Note the bytes that workers received in each half sweep."""
+    from unseen.distributed.steps import solve_block
+
     make = fit._make_engine
 
     def received(dask_worker: Any) -> int:
@@ -150,15 +152,17 @@ def watch(fit: Any, client: Any, sent: list[int]) -> None:
 
     def making(*args: Any) -> Any:
         made = make(*args)
-        engine, solve = made[0], made[0].solve
+        engine, each = made[0], made[0].each
 
-        def solving(*inner: Any, **options: Any) -> Any:
+        def working(side: str, function: Any, *inner: Any, **options: Any) -> Any:
+            if function is not solve_block:
+                return each(side, function, *inner, **options)
             before = sum(client.run(received).values())
-            parts = solve(*inner, **options)
+            parts = each(side, function, *inner, **options)
             sent.append(sum(client.run(received).values()) - before)
             return parts
 
-        engine.solve = solving
+        engine.each = working
         return made
 
     fit._make_engine = making
@@ -188,6 +192,7 @@ def fit_from_disk(cells: str, work: str, memory: str, n_jobs: int) -> dict[str, 
     """Fit and measure; called in a process of its own."""
     from unseen.distributed import DiskCompleter
     from unseen.distributed.sizing import parse_bytes
+    from unseen.distributed.steps import solve_block
 
     start = time.perf_counter()
     fit = DiskCompleter(model_of(sweeps=2), memory=memory, work_folder=work, n_jobs=n_jobs, verbose=0)
@@ -196,16 +201,17 @@ def fit_from_disk(cells: str, work: str, memory: str, n_jobs: int) -> dict[str, 
 
     def making(*args: Any) -> Any:
         made = make(*args)
-        engine, solve = made[0], made[0].solve
+        engine, each = made[0], made[0].each
         planned.append(time.perf_counter() - start)
 
-        def solving(*inner: Any, **options: Any) -> Any:
+        def working(side: str, function: Any, *inner: Any, **options: Any) -> Any:
             before = engine.bytes_moved
-            parts = solve(*inner, **options)
-            moved.append(engine.bytes_moved - before)
+            parts = each(side, function, *inner, **options)
+            if function is solve_block:
+                moved.append(engine.bytes_moved - before)
             return parts
 
-        engine.solve = solving
+        engine.each = working
         return made
 
     planned: list[float] = []
@@ -213,7 +219,7 @@ def fit_from_disk(cells: str, work: str, memory: str, n_jobs: int) -> dict[str, 
     fit.fit(cells)
     seconds = [entry["time_s"] for entry in fit.history_]
     touched = {
-        side: sum(len(fit._engine.block(side, b).touched) for b in range(fit.n_blocks_[place]))
+        side: sum(len(fit._engine.held(side, b, "cells").touched) for b in range(fit.n_blocks_[place]))
         for place, side in enumerate(("row", "col"))
     }
     # Cells by index and value, touched columns by number and factor, own rows by place and factor.

@@ -20,15 +20,27 @@ dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
 
 from block_data import MODELS, NAMES, cluster_of, frame, in_memory  # noqa: E402
 
-from unseen import SLEEC, ExMLDS, MatrixFactorization, RidgeOvA  # noqa: E402
+from unseen import (  # noqa: E402
+    SLEEC,
+    Completion,
+    ExMLDS,
+    LowRank,
+    MatrixFactorization,
+    Ridge,
+    RidgeOvA,
+    Term,
+)
 from unseen.distributed import DaskCompleter, DiskCompleter, fit_learners  # noqa: E402
 from unseen.distributed.cluster import Cluster, check_reports, check_room  # noqa: E402
+from unseen.distributed.steps import solve_block  # noqa: E402
 from unseen.exceptions import (  # noqa: E402
     ClusterError,
     InvalidDataError,
     TooLargeError,
     UnsupportedComposition,
 )
+from unseen.losses import Background, Squared  # noqa: E402
+from unseen.solvers import AlternatingCG  # noqa: E402
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
@@ -65,6 +77,44 @@ def test_factors_are_those_of_the_fit_from_disk_to_the_last_bit(client: Any, nam
         dask_fit(client, model, data, names, n_blocks=3).to_local().row_factors_, local.row_factors_
     )
     fit.close()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        MatrixFactorization(4, center="biases", max_iter=3, tol=0.0, random_state=1),
+        Completion(
+            [Term(core=LowRank(3), reg=Ridge(0.1, degree_scaling=1.0))],
+            loss=Squared(background=Background(0.2, col_weights=np.linspace(0.5, 2.0, 80))),
+            solver=AlternatingCG(),
+            max_iter=2,
+            tol=0.0,
+            random_state=1,
+        ),
+    ],
+    ids=["biases", "degrees and popularity"],
+)
+def test_weights_and_options_of_the_objective(client: Any, model: Any, tmp_path: Path) -> None:
+    data = frame().assign(trust=np.random.default_rng(0).uniform(0.1, 3.0, 4000))
+    names = {**NAMES, "weight": "trust"}
+    fit = dask_fit(client, model, parts_of(data), names, checkpoint=str(tmp_path / "states"))
+    local = fit.to_local()
+    other = DiskCompleter(model, n_blocks=2, dtype="float64").fit(parts_of(data), **names)
+    same = other.to_local()
+    np.testing.assert_array_equal(local.row_factors_, same.row_factors_)
+    np.testing.assert_array_equal(local.col_factors_, same.col_factors_)
+    reference = in_memory(model, data, names)
+    assert fit.history_[-1]["objective"] == pytest.approx(reference.history_[-1]["objective"], rel=1e-8)
+    for completer, place in ((fit, "there"), (other, "here")):
+        completer.recommend_all(str(tmp_path / place), 3)
+        completer.write_factors(str(tmp_path / f"{place}-rows"))
+    for place in ("", "-rows"):
+        there, here = (pd.read_parquet(tmp_path / f"{name}{place}") for name in ("there", "here"))
+        pd.testing.assert_frame_equal(there, here)
+    other.close()
+    # Negative control: cells that all count alike.
+    plain = dask_fit(client, model, parts_of(data), NAMES).to_local()
+    assert not np.allclose(plain.row_factors_, local.row_factors_, rtol=1e-3)
 
 
 def test_dask_frames_parquet_and_results(client: Any, tmp_path: Path) -> None:
@@ -252,16 +302,16 @@ def _kill_in_sweep(fit: DaskCompleter, victim: int, sweep: int) -> list[int]:
     def making(*args: Any) -> Any:
         made = make(*args)
         engine: Any = made[0]
-        solve, calls = engine.solve, []
+        each, calls = engine.each, []
 
-        def solving(*inner: Any, **options: Any) -> Any:
-            calls.append(None)
-            if len(calls) == 2 * sweep:
+        def working(side: str, function: Any, *inner: Any, **options: Any) -> Any:
+            calls.extend([None] * (function is solve_block))
+            if function is solve_block and len(calls) == 2 * sweep:
                 os.kill(victim, signal.SIGKILL)
                 killed.append(victim)
-            return solve(*inner, **options)
+            return each(side, function, *inner, **options)
 
-        engine.solve = solving
+        engine.each = working
         return made
 
     fit._make_engine = making  # type: ignore[method-assign]

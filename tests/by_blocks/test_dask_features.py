@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 import signal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 
 distributed = pytest.importorskip("distributed", reason="dask is not installed")
 dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
 
 from block_data import MODELS, WITH_FEATURES, cluster_of, frame, side_features  # noqa: E402
 
-from unseen.distributed import DaskCompleter, DiskCompleter, dask_features  # noqa: E402
+from unseen.distributed import DaskCompleter, DiskCompleter, dask_engine  # noqa: E402
 from unseen.exceptions import InvalidDataError, ParameterError  # noqa: E402
 
 pytestmark = [
@@ -65,7 +67,7 @@ def test_the_fit_from_disk_to_the_last_bit(client: Any, monkeypatch: pytest.Monk
     with pytest.raises(ParameterError, match="col_features is a dask DataFrame"):
         from_disk(model, data, **names, col_features=lazy)
     assert fit.to_local().row_feature_names_ == [f"row{place}" for place in range(6)]
-    monkeypatch.setattr(dask_features, "SEND_ONCE", 0)  # all arrays as results of tasks
+    monkeypatch.setattr(dask_engine, "SEND_ONCE", 0)  # all arrays as results of tasks
     assert_same_bits(by_dask(client, model, data, **names, **features).to_local(), expected)
     # Negative control: another plan of blocks adds in another order.
     other = from_disk(model, data, **names, **features, n_blocks=3)
@@ -93,6 +95,12 @@ def test_indices_with_an_array(client: Any) -> None:
     expected = from_disk(model, data, **options, row_features=array)
     fit = by_dask(client, model, data, **options, row_features=array)
     assert_same_bits(fit.to_local(), expected)
+    few = sparse.csr_array(np.where(np.abs(array) > 1.0, array, 0.0))
+    plain = type(model)(**{**model.get_params(), "standardize": False})
+    there, here = (
+        by(plain, data, **options, row_features=few) for by in (partial(by_dask, client), from_disk)
+    )
+    assert_same_bits(there.to_local(), here)
     by_table = by_dask(client, model, data, **options, row_features=table.assign(user=np.arange(300)))
     assert_same_bits(by_table.to_local(), expected)
 
@@ -169,21 +177,21 @@ def test_a_worker_that_is_killed_in_a_sweep_changes_nothing() -> None:
 def kill_in_solve(fit: DaskCompleter, victim: int, after: int) -> list[int]:
     """Arrange for a worker to be killed, by its own id, in the middle of the steps for coefficients."""
     killed: list[int] = []
-    load = fit._load_features
+    make = fit._make_engine
 
-    def loading(*args: Any) -> Any:
-        engine, params = load(*args)
-        product, calls = engine.product, []
+    def making(*args: Any) -> Any:
+        engine, dtype = make(*args)
+        total, calls = engine.total, []
 
-        def multiplying(*inner: Any) -> Any:
+        def adding(*inner: Any) -> Any:
             calls.append(None)
             if len(calls) == after:
                 os.kill(victim, signal.SIGKILL)
                 killed.append(victim)
-            return product(*inner)
+            return total(*inner)
 
-        engine.product = multiplying  # type: ignore[method-assign]
-        return engine, params
+        engine.total = adding  # type: ignore[method-assign]
+        return engine, dtype
 
-    fit._load_features = loading  # type: ignore[method-assign]
+    fit._make_engine = making  # type: ignore[method-assign]
     return killed

@@ -268,7 +268,7 @@ def test_bad_input_is_refused(tmp_path: Path) -> None:
         (BiasMC(3, alpha=0.9, init="svd"), "init must be 'random'"),
         (BiasMC(3, alpha=0.9, rho=0.1), "exactly one"),
         (MatrixFactorization(3, solver="ccd"), "only solver='als' goes by blocks"),
-        (MatrixFactorization(3, center="biases"), "center must be 'none' or 'mean'"),
+        (MatrixFactorization(3, center="joint"), "center must be 'none', 'mean' or 'biases'"),
         (MatrixFactorization(3, validation_fraction=0.1), "validation_fraction must be None"),
         (MatrixFactorization(3, warm_start=True), "warm_start must be False"),
         (MatrixFactorization(0), "rank must be an integer"),

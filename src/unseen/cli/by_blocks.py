@@ -68,7 +68,7 @@ def fit_by_blocks(
     about : dict
         ``method`` and ``task``.
     columns : dict
-        Options that name the columns, as `CellFile` takes them.
+        Options that name the columns, as `CellFile` takes them, and ``weight`` where cells have weights.
     features : dict
         ``row_features`` and ``col_features``, Parquet files or folders or None, and their ``id_column``.
     dask : str or None
@@ -82,7 +82,9 @@ def fit_by_blocks(
 
     if dask is not None and memory is not None:
         raise UsageError("--dask and --memory exclude each other: workers have limits of their own")
-    row, col, value = CellFile(_first_file(data), **columns).columns()
+    named = {option: given for option, given in columns.items() if option != "weight"}
+    row, col, value = CellFile(_first_file(data), **named).columns()
+    names = {"row": row, "col": col, "value": value, "weight": columns.get("weight")}
     for name in ("row_features", "col_features"):
         if features[name] is not None:
             _first_file(features[name])
@@ -93,20 +95,18 @@ def fit_by_blocks(
     if dask is None:
         fit: Any = DiskCompleter(model, memory=memory or "4GiB", n_jobs=n_jobs, verbose=out.progress)
         try:
-            fit.fit(str(data), row=row, col=col, value=value, **features)
+            fit.fit(str(data), **names, **features)
             fitted = fit.to_local()
         finally:
             fit.close()
     else:
         with cluster_client(dask) as client:
             fit = DaskCompleter(model, client=client, verbose=out.progress)
-            fitted = fit.fit(str(data), row=row, col=col, value=value, **features).to_local()
+            fitted = fit.fit(str(data), **names, **features).to_local()
     seconds = time.perf_counter() - start
     fitted.source_ = {
         **about,
-        "row": row,
-        "col": col,
-        "value": value,
+        **names,
         "row_feature_names": fitted.row_feature_names_,
         "col_feature_names": fitted.col_feature_names_,
     }

@@ -11,18 +11,20 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from unseen.distributed.blocks import Indices
+from unseen.data import Vocabulary
 from unseen.distributed.checkpoints import Checkpoints
-from unseen.distributed.driver import Engine, centred, run, totals
-from unseen.distributed.feature_driver import FeatureEngine, run_with_features
-from unseen.distributed.features import open_features
+from unseen.distributed.driver import run
+from unseen.distributed.engine import CELLS, FACTORS, IDS, SIDES, Engine, Held, WholeBlock
+from unseen.distributed.features import FeatureSource, make_designs, open_features
+from unseen.distributed.preparation import Totals, count, fit_biases, prepare
 from unseen.distributed.recipes import Recipe
-from unseen.distributed.sources import check_columns
+from unseen.distributed.results import list_block, prepare_folder, write_factors, write_lists
+from unseen.distributed.sources import Columns, check_columns
 from unseen.distributed.steps import Settings
 from unseen.exceptions import DataWarning, InvalidDataError, ParameterError
+from unseen.offsets import Offsets
 from unseen.solvers import Monitor
-from unseen.state import State
-from unseen.validation import check_count, check_rng
+from unseen.validation import check_choice, check_count, check_rng
 
 __all__ = ["BlockCompleter"]
 
@@ -44,13 +46,13 @@ class BlockCompleter(BaseEstimator):  # type: ignore[misc]
 
     @abstractmethod
     def _make_engine(
-        self, source: Any, recipe: Recipe, names: tuple[str, str, str | None], shape: tuple[int, int] | None
-    ) -> tuple[Engine, dict[str, Indices], str]:
-        """Blocks of the target, where they begin and the type of the factors."""
+        self, source: Any, recipe: Recipe, columns: Columns, shape: tuple[int, int] | None
+    ) -> tuple[Any, str]:
+        """Blocks of the target with somebody who works on them, and the type of the factors."""
 
     @abstractmethod
-    def _load_features(self, engine: Any, recipe: Recipe, dtype: str) -> tuple[FeatureEngine, State]:
-        """Designs of the sides with features beside the blocks, and the parameters of their maps."""
+    def _load_features(self, engine: Any, source: FeatureSource, dtype: str) -> None:
+        """Let the blocks of one side hold their features."""
 
     @abstractmethod
     def _threads(self) -> int:
@@ -64,6 +66,7 @@ class BlockCompleter(BaseEstimator):  # type: ignore[misc]
         row: str = "row",
         col: str = "col",
         value: str | None = "value",
+        weight: str | None = None,
         shape: tuple[int, int] | None = None,
         row_features: Any = None,
         col_features: Any = None,
@@ -82,12 +85,15 @@ class BlockCompleter(BaseEstimator):  # type: ignore[misc]
             Columns with the ids of rows and columns, integers or text.
         value : str or None
             Column with values; None counts every line as one.
+        weight : str, optional
+            Column with weights, zero or larger: how much each cell counts in the loss. Repeated cells add
+            their weights and average their values by them. All cells count alike by default.
         shape : (int, int), optional
             Number of rows and columns if the ids already are indices from 0, which saves numbering them.
         row_features, col_features : str, path, data frame, list of data frames or array, optional
             Side features for ``IMC`` and ``BiasIMC``: a table like ``X`` with one column of ids, one line for
             each id, and numbers in all other columns. Ids that ``X`` does not have are left out. With
-            ``shape`` also an array with one line for each index.
+            ``shape`` also an array or a sparse matrix with one line for each index.
         id_column : str, optional
             Column of ids in tables of features; by default named as in ``X``, else the first.
 
@@ -95,7 +101,7 @@ class BlockCompleter(BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        check_columns((row, col, value))
+        check_columns((row, col, value, weight))
         if shape is not None:
             shape = (check_count("shape[0]", shape[0]), check_count("shape[1]", shape[1]))
         features = {
@@ -107,75 +113,101 @@ class BlockCompleter(BaseEstimator):  # type: ignore[misc]
         if self.resume and self.checkpoint is None:
             raise ParameterError("resume=True needs checkpoint=, the folder to go on from")
         self._release()
-        engine, bounds, dtype = self._make_engine(X, recipe, (row, col, value), shape)
+        engine, dtype = self._make_engine(X, recipe, recipe.columns(row, col, value, weight), shape)
         try:
-            counted = totals(engine.sums(recipe.first_settings(dtype, self._threads())))
-            if not counted.n_cells:
-                raise InvalidDataError("X has no cell, so there is nothing to learn from")
-            if counted.n_merged:
-                verb = "summed" if recipe.merge(value) == "sum" else "averaged"
-                warnings.warn(
-                    f"{counted.n_merged} of {counted.n_cells + counted.n_merged} cells repeat another one; "
-                    f"duplicates were {verb}.",
-                    DataWarning,
-                    stacklevel=2,
-                )
+            counted = self._count(engine, dtype, recipe.merge(value))
             settings = recipe.settings(counted, engine.shape, dtype, self._threads())
-            settings, counted = centred(engine, settings, recipe.center)
+            mean = 0.0 if recipe.center == "none" else counted.mean
+            if recipe.center == "biases":
+                fit_biases(engine, mean, recipe.bias_reg, dtype)
+            biased = recipe.center == "biases"
+            size = prepare(engine, mean, biased, recipe.blank_weights, counted.n_cells, settings)
+            for side, source in features.items():
+                self._load_features(engine, source, dtype)
+                params = make_designs(engine, side, recipe.maps[side], self._threads())
+                recipe.state |= {f"0.{side}_map.{name}": found for name, found in params.items()}
             solver = recipe.model.solver_
             monitor = Monitor(
                 solver.max_iter, solver.tol, verbose=self.verbose, label=type(recipe.model).__name__
             )
-            size, rng = recipe.start_size(counted), check_rng(recipe.model.random_state)
-            if recipe.by_coefficients:
-                with_features, params = self._load_features(engine, recipe, dtype)
-                checkpoints = self._checkpoints(settings, bounds, counted.n_cells, recipe.model, params)
-                found = run_with_features(with_features, settings, size, rng, monitor, checkpoints)
-                recipe.state = params | {f"0.{side}": array for side, array in found.items()}
-            else:
-                checkpoints = self._checkpoints(settings, bounds, counted.n_cells, recipe.model)
-                run(engine, settings, size, rng, monitor, checkpoints)
+            coefficients = run(
+                engine,
+                recipe.widths(),
+                settings,
+                recipe.start_size(size, counted),
+                check_rng(recipe.model.random_state),
+                monitor,
+                self._checkpoints(engine, recipe, settings, counted, mean, weight is not None),
+            )
         except BaseException:
             engine.close()  # nobody could do it later
             raise
-        self._engine, self._recipe, self._settings = engine, recipe, settings
-        self._names = (row, col)
+        recipe.state |= {f"0.{side}": array for side, array in coefficients.items()}
+        self._engine, self._recipe, self._mean, self._names = engine, recipe, mean, (row, col)
+        self._settings = settings
         self.history_, self.n_iter_ = monitor.history, len(monitor.history)
         self.converged_ = monitor.converged
         self.shape_, self.n_cells_ = engine.shape, counted.n_cells
-        self.n_blocks_ = tuple(len(bounds[side]) - 1 for side in ("row", "col"))
+        self.n_blocks_ = tuple(len(engine.bounds[side]) - 1 for side in SIDES)
         return self
+
+    def _count(self, engine: Engine, dtype: str, merge: str) -> Totals:
+        counted = count(engine, dtype)
+        if not counted.n_cells:
+            raise InvalidDataError("X has no cell, so there is nothing to learn from")
+        if counted.n_merged:
+            verb = "summed" if merge == "sum" else "averaged"
+            warnings.warn(
+                f"{counted.n_merged} of {counted.n_cells + counted.n_merged} cells repeat another one; "
+                f"duplicates were {verb}.",
+                DataWarning,
+                stacklevel=3,
+            )
+        return counted
 
     def _checkpoints(
         self,
+        engine: Engine,
+        recipe: Recipe,
         settings: Settings,
-        bounds: dict[str, Indices],
-        n_cells: int,
-        model: Any,
-        params: State | None = None,
+        counted: Totals,
+        mean: float,
+        weighted: bool,
     ) -> Checkpoints | None:
+        """Where checkpoints go, with all that must be the same for one to be of use."""
         if self.checkpoint is None:
             return None
         every = check_count("checkpoint_every", self.checkpoint_every)
-        digest = hashlib.sha256(np.concatenate([bounds["row"], bounds["col"]]).tobytes()).hexdigest()
-        seed = model.random_state
+        seed = recipe.model.random_state
         fingerprint = {
-            "shape": [int(bounds["row"][-1]), int(bounds["col"][-1])],
-            "cells": n_cells,
-            "blocks": digest[:16],
+            "shape": list(engine.shape),
+            "cells": counted.n_cells,
+            "blocks": _digest(engine.bounds["row"], engine.bounds["col"]),
             "rank": settings.rank,
             "dtype": settings.dtype,
             "reg": settings.ridge,
             "loss": f"{type(settings.loss).__name__} {sorted(settings.loss.get_params().items())!r}",
-            "mean": settings.mean,
+            "mean": mean,
             "random_state": int(seed) if isinstance(seed, (int, np.integer)) else None,
         }
-        if params is not None:
-            content = b"".join(key.encode() + params[key].tobytes() for key in sorted(params))
-            fingerprint["features"] = hashlib.sha256(content).hexdigest()[:16]
+        if recipe.features or not settings.by_rows:
+            content = [part for key in sorted(recipe.state) for part in (key.encode(), recipe.state[key])]
+            fingerprint["features"] = _digest(*content)
+        # Only where they are used, so that checkpoints of fits without them stay of use.
+        if weighted:
+            fingerprint["weights"] = counted.weight
+        if recipe.center == "biases":
+            fingerprint["biases"] = list(recipe.bias_reg)
+        if settings.degree_power:
+            fingerprint["degree_scaling"] = settings.degree_power
+        if any(given is not None for given in recipe.blank_weights):
+            fingerprint["background"] = _digest(
+                *(given for given in recipe.blank_weights if given is not None)
+            )
         return Checkpoints(str(self.checkpoint), every, bool(self.resume), fingerprint)
 
-    @abstractmethod
+    # -- results ---------------------------------------------------------------------
+
     def to_local(self) -> Any:
         """The fitted estimator in the memory of this process.
 
@@ -184,12 +216,81 @@ class BlockCompleter(BaseEstimator):  # type: ignore[misc]
         estimator
             As if ``estimator`` had been fitted in memory; it can be saved, asked and served.
         """
-
-    def _check_fitted(self) -> None:
         check_is_fitted(self, "history_")
+        engine, recipe = self._engine, self._recipe
+        factors = {side: np.array(engine.table(side)) for side in SIDES}
+        offsets = Offsets(self._mean)
+        if self._biased:
+            row, col = (np.array(engine.table(side, "bias"))[:, 0] for side in SIDES)
+            offsets = Offsets(self._mean, row, col, *recipe.bias_reg)
+        facts = {"history_": self.history_, "n_iter_": self.n_iter_, "converged_": self.converged_}
+        return recipe.fitted(factors, offsets, self._vocabularies(), facts)
 
-    def _facts(self) -> dict[str, Any]:
-        return {"history_": self.history_, "n_iter_": self.n_iter_, "converged_": self.converged_}
+    @abstractmethod
+    def _vocabularies(self) -> tuple[Vocabulary | None, Vocabulary | None]:
+        """Ids of rows and columns; None where ids are indices."""
+
+    @property
+    def _biased(self) -> bool:
+        return bool(self._recipe.center == "biases")
+
+    def write_factors(self, path: str, side: str = "row") -> int:
+        """Write the factors of one side as Parquet files, one for each block, by whoever holds it.
+
+        Parameters
+        ----------
+        path : str
+            New or empty folder that all workers can reach, any address that fsspec knows.
+        side : {"row", "col"}
+            Which factors.
+
+        Returns
+        -------
+        int
+            Lines written: ``id`` and ``factor``, a list of numbers.
+        """
+        check_is_fitted(self, "history_")
+        check_choice("side", side, SIDES)
+        prepare_folder(str(path))
+        bias = Held("bias") if self._biased else None
+        numbers = list(range(len(self._engine.bounds[side]) - 1))
+        args = (FACTORS, bias, IDS, side, self._mean, str(path), numbers)
+        return sum(self._engine.each(side, write_factors, *args))
+
+    def recommend_all(self, path: str, k: int = 10, *, exclude_seen: bool = True) -> int:
+        """Write the best columns of every row as Parquet files, one for each block of rows.
+
+        Parameters
+        ----------
+        path : str
+            New or empty folder that all workers can reach, any address that fsspec knows.
+        k : int, default=10
+            Length of each list.
+        exclude_seen : bool, default=True
+            Leave out the cells of the target.
+
+        Returns
+        -------
+        int
+            Lines written: row id, rank, column id and score.
+        """
+        check_is_fitted(self, "history_")
+        k = check_count("k", k)
+        prepare_folder(str(path))
+        engine = self._engine
+        names = self._names if not {"rank", "score"} & set(self._names) else ("row", "col")
+        seen, best = CELLS if exclude_seen else None, None
+        for number, first in enumerate(engine.bounds["col"][:-1].tolist()):
+            biases = (Held("bias"), WholeBlock("col", number, "bias")) if self._biased else (None, None)
+            sides = (FACTORS, biases[0], WholeBlock("col", number), biases[1])
+            limits = (first, k, self._mean, self._threads())
+            engine.each("row", list_block, *sides, seen, best, *limits, keep="lists", wait=False)
+            best = Held("lists")
+        numbers = list(range(len(engine.bounds["row"]) - 1))
+        ids = (IDS, engine.all_ids("col"))
+        lines: int = sum(engine.each("row", write_lists, best, *ids, names, str(path), numbers))
+        engine.drop("row", "lists")
+        return lines
 
     def close(self) -> None:
         """Let go of blocks and factors, on workers and on disk; what was written stays."""
@@ -199,3 +300,8 @@ class BlockCompleter(BaseEstimator):  # type: ignore[misc]
         engine = self.__dict__.pop("_engine", None)
         if engine is not None:
             engine.close()
+
+
+def _digest(*parts: Any) -> str:
+    content = b"".join(part if isinstance(part, bytes) else part.tobytes() for part in parts)
+    return hashlib.sha256(content).hexdigest()[:16]

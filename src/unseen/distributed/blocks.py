@@ -7,8 +7,9 @@ number alone, never on who works on them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ from scipy import sparse
 
 from unseen.data.pattern import index_dtype
 from unseen.exceptions import InvalidDataError
-from unseen.typing import FloatArray, IndexArray
+from unseen.typing import Array, FloatArray, IndexArray
 
 __all__ = [
     "CellBlock",
@@ -37,15 +38,38 @@ MAX_BINS = 1 << 14
 
 
 class Triples(NamedTuple):
-    """Cells as three columns; no values stand for ones."""
+    """Cells as columns; no values stand for ones, and no weights for ones too."""
 
     rows: IndexArray
     cols: IndexArray
     values: FloatArray | None
+    weights: FloatArray | None = None
 
     def side(self, side: str) -> Triples:
         """The same cells with the blocks' own side first."""
-        return self if side == "row" else Triples(self.cols, self.rows, self.values)
+        return self if side == "row" else self._replace(rows=self.cols, cols=self.rows)
+
+    def chosen(self, place: Any) -> Triples:
+        """Some of the cells."""
+        rows, cols, values, weights = (None if column is None else column[place] for column in self)
+        assert rows is not None
+        assert cols is not None
+        return Triples(rows, cols, values, weights)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Triples]) -> Triples:
+        """Cells of all parts, one after another."""
+        filled = [part for part in parts if len(part.rows)] or list(parts[:1])
+        if not filled:
+            return cls(np.empty(0, np.int64), np.empty(0, np.int64), None)
+        if len(filled) == 1:
+            return filled[0]
+        rows, cols = (np.concatenate([part[place] for part in filled]) for place in (0, 1))
+        columns: list[FloatArray | None] = []
+        for name in ("values", "weights"):
+            found = [getattr(part, name) for part in filled]
+            columns.append(None if any(column is None for column in found) else np.concatenate(found))
+        return cls(rows, cols, *columns)
 
 
 @dataclass(frozen=True)
@@ -64,6 +88,10 @@ class CellBlock:
         Columns of the target with at least one cell here, increasing.
     n_merged : int
         Cells that repeated another one.
+    weights : ndarray or None
+        How much each cell counts; None stands for ones.
+    own_blank, other_blank : ndarray or None
+        Weights of the background of the block's rows and of the touched columns; None stands for ones.
     """
 
     start: int
@@ -73,6 +101,9 @@ class CellBlock:
     values: FloatArray | None
     touched: Indices
     n_merged: int = 0
+    weights: FloatArray | None = None
+    own_blank: FloatArray | None = None
+    other_blank: FloatArray | None = None
 
     @property
     def n_cells(self) -> int:
@@ -82,14 +113,25 @@ class CellBlock:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        arrays = (self.indptr, self.indices, self.touched)
-        return sum(a.nbytes for a in arrays) + (0 if self.values is None else self.values.nbytes)
+        return sum(array.nbytes for array in vars(self).values() if isinstance(array, np.ndarray))
 
-    def values_less(self, mean: float, dtype: npt.DTypeLike) -> FloatArray:
-        """Values of the cells less a mean; ones take no memory."""
+    @property
+    def rows(self) -> Indices:
+        """Row of each cell, from 0."""
+        return np.repeat(np.arange(self.stop - self.start), np.diff(self.indptr))
+
+    @property
+    def degrees(self) -> FloatArray:
+        """Sum of the weights of each row's cells; their number where none has a weight."""
+        if self.weights is None:
+            return np.diff(self.indptr).astype(np.float64)
+        return np.bincount(self.rows, self.weights, minlength=self.stop - self.start).astype(np.float64)
+
+    def filled(self, dtype: npt.DTypeLike) -> FloatArray:
+        """Values of the cells; ones take no memory."""
         if self.values is None:
-            return np.broadcast_to(np.asarray(1.0 - mean, dtype=dtype), (self.n_cells,))
-        return self.values if mean == 0.0 else (self.values - mean).astype(dtype, copy=False)
+            return np.broadcast_to(np.ones((), dtype=dtype), (self.n_cells,))
+        return self.values
 
 
 def histogram(indices: IndexArray, length: int) -> Indices:
@@ -120,37 +162,52 @@ def group_by_block(cells: Triples, bounds: Indices) -> tuple[Triples, Indices]:
     block = (np.searchsorted(bounds, cells.rows, side="right") - 1).astype(small)
     order = np.argsort(block, kind="stable")
     cuts = np.concatenate([[0], np.cumsum(np.bincount(block, minlength=n_blocks))]).astype(np.int64)
-    values = None if cells.values is None else cells.values[order]
-    return Triples(cells.rows[order], cells.cols[order], values), cuts
+    return cells.chosen(order), cuts
 
 
 def build_block(
     cells: Triples, start: int, stop: int, n_other: int, merge: Merge, dtype: npt.DTypeLike
 ) -> CellBlock:
-    """Sort the cells of some rows into a block; repeated cells are merged."""
+    """Sort the cells of some rows into a block; repeated cells are merged as in memory."""
     touched, local = _touched(cells.cols, n_other)
     shape = (stop - start, max(len(touched), 1))
     kind = index_dtype(shape, len(local))
     place = ((cells.rows - start).astype(kind, copy=False), local.astype(kind, copy=False))
+    weights = cells.weights
+
+    def added(data: Array) -> Any:
+        total = sparse.csr_array((data, place), shape=shape)
+        total.sum_duplicates()
+        return total
+
     plain = np.ones(len(local), dtype=dtype) if cells.values is None else cells.values.astype(dtype)
-    csr = sparse.csr_array((plain, place), shape=shape)
-    csr.sum_duplicates()
+    csr = added(plain)
     n_merged = len(local) - csr.nnz
+    counts = None if weights is None else added(weights.astype(np.float64)).data
     if n_merged:
         # Again in float64: float32 would lose digits on long runs.
-        total = sparse.csr_array((plain.astype(np.float64), place), shape=shape)
-        total.sum_duplicates()
+        total = added(plain.astype(np.float64)).data
         if merge == "mean":
-            count = sparse.csr_array((np.ones(len(local)), place), shape=shape)
-            count.sum_duplicates()
-            total.data /= count.data
+            total /= added(np.ones(len(local))).data
+            if weights is not None and counts is not None:
+                # Where all weights of a cell are zero its value does not matter.
+                np.divide(added(plain * weights.astype(np.float64)).data, counts, out=total, where=counts > 0)
         with np.errstate(over="ignore"):
-            csr.data = total.data.astype(dtype)
+            csr.data = total.astype(dtype)
         if not np.isfinite(csr.data).all():
             raise InvalidDataError("merging repeated cells overflowed; smaller values would be accepted")
     ones = cells.values is None and (merge == "mean" or not n_merged)
     indptr, indices = (part.astype(kind, copy=False) for part in (csr.indptr, csr.indices))
-    return CellBlock(start, stop, indptr, indices, None if ones else csr.data, touched, n_merged)
+    return CellBlock(
+        start,
+        stop,
+        indptr,
+        indices,
+        None if ones else csr.data,
+        touched,
+        n_merged,
+        None if counts is None else counts.astype(dtype),
+    )
 
 
 def _touched(other: IndexArray, n_other: int) -> tuple[Indices, IndexArray]:

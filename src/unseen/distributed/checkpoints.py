@@ -83,6 +83,10 @@ class Checkpoints:
         array: Array = np.load(io.BytesIO(content), allow_pickle=False)
         return array
 
+    def holds(self, folder: str, name: str) -> bool:
+        """Whether an array is there."""
+        return bool(self._fs().exists(posixpath.join(self._root(), folder, f"{name}.npy")))
+
     def close(self, snapshot: Snapshot) -> None:
         """Make a checkpoint the one that counts, and remove those before it."""
         self.write(snapshot.folder, "row_gram", snapshot.row_gram)
@@ -115,7 +119,8 @@ class Checkpoints:
             folder, history, theirs = found["folder"], found["history"], found["fingerprint"]
         except (ValueError, KeyError, TypeError) as error:
             raise ModelFileError(f"{self.path!r} holds no readable checkpoint: {error}") from error
-        for key, wanted in self.fingerprint.items():
+        for key in {**self.fingerprint, **theirs}:
+            wanted = self.fingerprint.get(key)
             if theirs.get(key) != wanted:
                 raise ModelFileError(
                     f"checkpoint {self.path!r} is of another fit: its {key} is {theirs.get(key)!r}, here it "

@@ -193,9 +193,9 @@ class Cluster:
                 self._homes[number] = best
                 load[best] += 1
 
-    def submit(self, number: int, function: Any, *args: Any, key: str, **kwargs: Any) -> Any:
-        """Run a task at the home of a block; elsewhere only if that worker is gone."""
-        home = self.home(number)
+    def submit(self, number: int | None, function: Any, *args: Any, key: str, **kwargs: Any) -> Any:
+        """Run a task at the home of a block, elsewhere only if that worker is gone; None leaves it open."""
+        home = None if number is None else self.home(number)
         where = {} if home is None else {"workers": [home], "allow_other_workers": True}
         with self._watched():
             return self.client.submit(function, *args, key=key, pure=False, **where, **kwargs)

@@ -1,13 +1,13 @@
-"""From partitions of cells with ids to blocks of cells with indices, on the workers of a cluster.
+"""From partitions with ids to blocks with indices, on the workers of a cluster: cells, and side features.
 
 Ids are never brought to the client. Each range of ids has a worker that numbers them; the ranges
 come from a small sample, so that the numbers are those of the sorted ids, as in a fit in
-memory. Partitions send each range the ids that they hold and get their numbers back.
+memory. Partitions send each range the ids that they hold and get their numbers back. Lines of features are
+sent once, to the worker of the block that they belong to; the client sees the first id of each block.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,43 +23,38 @@ from unseen.distributed.blocks import (
     histogram,
 )
 from unseen.distributed.cluster import Cluster
+from unseen.distributed.dask_engine import DaskEngine, IdRanges
+from unseen.distributed.engine import IDS, SIDES
+from unseen.distributed.features import (
+    FeatureColumns,
+    FeatureLines,
+    FeatureSource,
+    assemble,
+    place_by_ids,
+    place_by_number,
+    read_lines,
+)
 from unseen.distributed.sources import Columns, IdCells, Partition, coded, indexed, read_tables
 from unseen.exceptions import InvalidDataError
-from unseen.typing import Array, FloatArray
+from unseen.typing import Array, Features
 
-__all__ = ["IdRanges", "Plan", "frame_partition", "load_partitions", "make_blocks", "number_ids"]
+__all__ = ["bounds_of", "cell_counts", "load_features", "load_partitions", "make_blocks", "number_ids"]
 
-SIDES = ("row", "col")
 SAMPLE = 1 << 16
 """Ids that are brought to the client to choose ranges, whatever their number."""
-Sorted = tuple[Triples, Indices]
 
 
-@dataclass
-class IdRanges:
-    """Ids of one side: futures of sorted ranges, and the number of the first id of each."""
-
-    ranges: list[Any]
-    first: Indices
-
-    @property
-    def length(self) -> int:
-        """Ids in all."""
-        return int(self.first[-1])
-
-
-@dataclass
-class Plan:
-    """Blocks of cells on workers, and what their indices mean (None: the ids were indices)."""
-
-    cells: dict[str, list[Any]]
-    bounds: dict[str, Indices]
-    ids: dict[str, IdRanges] | None
-
-
-def frame_partition(frame: Any, name: str) -> Partition:
+def _frame_partition(frame: Any, name: str) -> Partition:
     """A frame that a worker holds, as a partition."""
     return Partition(name, frame=frame, n_lines=len(frame))
+
+
+def _as_partition(cluster: Cluster, partition: Any, number: int, key: str) -> Any:
+    """A partition, or a future of one if only a future of its frame is known."""
+    if isinstance(partition, Partition):
+        return partition
+    name = f"partition {number}"
+    return cluster.client.submit(_frame_partition, partition, name, key=f"unseen_frame-{key}", pure=False)
 
 
 def load_coded(partition: Partition, columns: Columns) -> IdCells:
@@ -68,29 +63,16 @@ def load_coded(partition: Partition, columns: Columns) -> IdCells:
 
     tables = [table for table, _ in read_tables(partition, columns)]
     if not tables:
-        return IdCells(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64),
-                       np.empty(0, np.int64), None if columns.value is None else np.empty(0))  # fmt: skip
+        nothing = np.empty(0, np.int64)
+        numbers = [None if name is None else np.empty(0) for name in (columns.value, columns.weight)]
+        return IdCells(nothing, nothing, nothing, nothing, *numbers)
     return coded(pa.concat_tables(tables, promote_options="permissive"), columns, partition.name)
 
 
 def load_indexed(partition: Partition, columns: Columns, shape: tuple[int, int]) -> Triples:
     """Cells of a partition whose ids are indices."""
-    parts = [indexed(table, columns, shape, partition.name, first)
-             for table, first in read_tables(partition, columns)]  # fmt: skip
-    return _joined(parts)
-
-
-def _joined(parts: list[Triples]) -> Triples:
-    if len(parts) == 1:
-        return parts[0]
-    if not parts:
-        return Triples(np.empty(0, np.int64), np.empty(0, np.int64), None)
-    filled = [part for part in parts if len(part.rows)] or parts[:1]
-    values: FloatArray | None = None
-    if all(part.values is not None for part in filled):
-        values = np.concatenate([part.values for part in filled])
-    rows, cols = (np.concatenate([part[side] for part in filled]) for side in (0, 1))
-    return Triples(rows, cols, values)
+    tables = read_tables(partition, columns)
+    return Triples.joined([indexed(table, columns, shape, partition.name, first) for table, first in tables])
 
 
 def load_partitions(
@@ -103,14 +85,7 @@ def load_partitions(
     """Futures of the cells of all partitions; an error names the partition."""
     loaded = []
     for number, partition in enumerate(partitions):
-        if not isinstance(partition, Partition):  # a future of a frame
-            partition = cluster.client.submit(
-                frame_partition,
-                partition,
-                f"partition {number}",
-                key=f"unseen_frame-{token}-{number}",
-                pure=False,
-            )
+        partition = _as_partition(cluster, partition, number, f"{token}-{number}")
         function, extra = (load_coded, ()) if shape is None else (load_indexed, (shape,))
         loaded.append(
             cluster.client.submit(
@@ -145,7 +120,8 @@ def _numbers(ids: Array, known: Array, first: int) -> Indices:
 
 
 def _apply(cells: IdCells, rows: list[Indices], cols: list[Indices]) -> Triples:
-    return Triples(np.concatenate(rows)[cells.row_codes], np.concatenate(cols)[cells.col_codes], cells.values)
+    numbered = np.concatenate(rows)[cells.row_codes], np.concatenate(cols)[cells.col_codes]
+    return Triples(*numbered, cells.values, cells.weights)
 
 
 def number_ids(
@@ -232,22 +208,17 @@ def _add(parts: list[Indices]) -> Indices:
     return total
 
 
-def _order(cells: Triples, side: str, bounds: Indices) -> Sorted:
+def _order(cells: Triples, side: str, bounds: Indices) -> tuple[Triples, Indices]:
     return group_by_block(cells.side(side), bounds)
 
 
-def _slice(ordered: Sorted, number: int) -> Triples:
+def _slice(ordered: tuple[Any, Indices], number: int) -> Any:
     cells, cuts = ordered
-    part = slice(int(cuts[number]), int(cuts[number + 1]))
-    return Triples(
-        cells.rows[part].copy(),
-        cells.cols[part].copy(),
-        None if cells.values is None else cells.values[part].copy(),
-    )
+    return cells.chosen(np.arange(cuts[number], cuts[number + 1]))  # a copy, so that the others can go
 
 
 def _build(parts: list[Triples], first: int, last: int, n_other: int, merge: Merge, dtype: str) -> CellBlock:
-    return build_block(_joined(parts), first, last, n_other, merge, dtype)
+    return build_block(Triples.joined(parts), first, last, n_other, merge, dtype)
 
 
 def cell_counts(cluster: Cluster, cells: list[Any], shape: tuple[int, int], token: str) -> dict[str, Indices]:
@@ -323,3 +294,85 @@ def bounds_of(counts: dict[str, Indices], shape: tuple[int, int], n_blocks: int)
     return {
         side: choose_bounds(counts[side], length, n_blocks) for side, length in zip(SIDES, shape, strict=True)
     }
+
+
+# -- features -------------------------------------------------------------------------------
+
+
+def _load_lines(partition: Partition, columns: FeatureColumns, dtype: str) -> FeatureLines:
+    parts = list(read_lines(partition, columns, dtype))
+    if len(parts) == 1:
+        return parts[0]
+    where = f"{columns.argument}, {partition.name}"
+    if not parts:
+        empty = np.empty(0, np.int64)
+        return FeatureLines(empty, np.empty((0, len(columns.features)), dtype), empty, where)
+    ids, values, lines = (np.concatenate([part[place] for part in parts]) for place in range(3))
+    return FeatureLines(ids, values, lines, where)
+
+
+def _order_lines(
+    lines: FeatureLines, bounds: Indices, first_ids: Array | None
+) -> tuple[FeatureLines, Indices]:
+    """Lines ordered by the block that they belong to, and where each block begins among them."""
+    if first_ids is None:
+        block = np.searchsorted(bounds, place_by_number(lines, int(bounds[-1])).ids, side="right") - 1
+    else:
+        place_by_ids(lines, first_ids, 0)  # refuses text among integers
+        block = np.maximum(np.searchsorted(first_ids, lines.ids, side="right") - 1, 0)
+    order = np.argsort(block, kind="stable")
+    return lines.chosen(order), np.searchsorted(block[order], np.arange(len(bounds)))
+
+
+def _first_id(ids: Array) -> Array:
+    return ids[:1]
+
+
+def _features(
+    ids: Array, parts: list[FeatureLines], start: int, stop: int, source: FeatureSource, by_number: bool
+) -> tuple[Features, None]:
+    if not by_number:
+        parts = [place_by_ids(part, ids, start) for part in parts]
+    filled = [part for part in parts if len(part.ids)]
+    return assemble(filled, start, stop, source, None if by_number else ids), None
+
+
+def _given(features: Features) -> tuple[Features, None]:
+    return features, None
+
+
+def load_features(engine: DaskEngine, source: FeatureSource, dtype: str, token: str) -> None:
+    """Let each block of one side hold its features."""
+    side, bounds, cluster = source.side, engine.bounds[source.side], engine.cluster
+    limits = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
+    if source.array is not None:
+        blocks = [source.array[first:last].astype(dtype) for first, last in limits]
+        engine.each(side, _given, blocks, keep="features")
+        return
+    columns, by_number = source.columns, engine.ids is None
+    assert columns is not None
+    first_ids = None if by_number else np.concatenate(engine.each(side, _first_id, IDS))
+    partitions = list(source.partitions)
+    if partitions and not isinstance(partitions[0], Partition):
+        partitions = list(cluster.client.compute(partitions))
+    slices = []
+    for place, partition in enumerate(partitions):
+        key = f"{token}-{side}-{place}"
+        lines = cluster.client.submit(
+            _load_lines,
+            _as_partition(cluster, partition, place, key),
+            columns,
+            dtype,
+            key=f"unseen_lines-{key}",
+            pure=False,
+        )
+        ordered = cluster.client.submit(
+            _order_lines, lines, bounds, first_ids, key=f"unseen_order_lines-{key}", pure=False
+        )
+        keys = [f"unseen_some_lines-{key}-{number}" for number in range(len(limits))]
+        slices.append(cluster.map(None, _slice, [ordered] * len(limits), list(range(len(limits))), keys=keys))
+    # Partitions are named in the lines; those who assemble need the description alone.
+    about = FeatureSource(source.argument, source.columns, [None] * len(partitions))
+    parts = [[part[number] for part in slices] for number in range(len(limits))]
+    starts, stops = ([limit[place] for limit in limits] for place in (0, 1))
+    engine.each(side, _features, IDS, parts, starts, stops, about, by_number, keep="features")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,17 +13,20 @@ import numpy as np
 from unseen.data import Vocabulary
 from unseen.data.vocabulary import VocabularyBuilder
 from unseen.distributed.base import BlockCompleter
-from unseen.distributed.blocks import Indices, Triples
-from unseen.distributed.feature_driver import FeatureEngine
-from unseen.distributed.local_engine import LocalEngine, fill_blocks
-from unseen.distributed.local_features import LocalFeatures, load_designs
+from unseen.distributed.blocks import Triples
+from unseen.distributed.features import (
+    FeatureLines,
+    FeatureSource,
+    assemble,
+    place_by_ids,
+    place_by_number,
+    read_lines,
+)
+from unseen.distributed.local_engine import LocalEngine, as_cells, as_lines, fill_blocks, record_of
 from unseen.distributed.recipes import Recipe
-from unseen.distributed.results import prepare_folder, top_of, write_factors, write_lists
 from unseen.distributed.sizing import CHUNK_CELLS, MemoryNeed, blocks_for, local_memory, parse_bytes
 from unseen.distributed.sources import Columns, Partition, coded, find_partitions, indexed, read_tables
 from unseen.exceptions import InvalidDataError, ParameterError
-from unseen.state import State
-from unseen.typing import Array
 from unseen.validation import check_choice, check_count, check_n_jobs
 
 __all__ = ["DiskCompleter"]
@@ -126,24 +130,23 @@ class DiskCompleter(BlockCompleter):
         return check_n_jobs(self.n_jobs)
 
     def _make_engine(
-        self, source: Any, recipe: Recipe, names: tuple[str, str, str | None], shape: tuple[int, int] | None
-    ) -> tuple[LocalEngine, dict[str, Indices], str]:
+        self, source: Any, recipe: Recipe, columns: Columns, shape: tuple[int, int] | None
+    ) -> tuple[LocalEngine, str]:
         limit = parse_bytes("memory", self.memory)
-        columns = recipe.columns(*names)
         partitions = find_partitions(source)
         n_lines = sum(partition.n_lines for partition in partitions)
         dtype = self.dtype or _value_type(partitions, columns)
         check_choice("dtype", dtype, ("float32", "float64"))
-        item = np.dtype(dtype).itemsize
         folder = Path(tempfile.mkdtemp(prefix="unseen-", dir=self.work_folder))
         try:
             reader = _Reader(partitions, columns, shape, folder, dtype)
             shape = reader.shape
             options: dict[str, Any] = {
-                "item": item,
+                "item": np.dtype(dtype).itemsize,
                 "id_bytes": reader.id_bytes,
                 "n_threads": self._threads(),
                 "n_features": recipe.n_features(),
+                "weighted": columns.weight is not None,
             }
             if self.n_blocks is None:
                 n_blocks, need = blocks_for(limit, n_lines, shape, recipe.rank, **options)
@@ -155,105 +158,20 @@ class DiskCompleter(BlockCompleter):
                         f"n_blocks={n_blocks} needs {need.peak / 2**30:.2f} GiB, memory={self.memory!r} is "
                         "less; more blocks or n_blocks=None would do"
                     )
-            engine = fill_blocks(reader.chunks, shape, n_blocks, recipe.merge(columns.value), dtype, folder)
+            merge = recipe.merge(columns.value)
+            engine = fill_blocks(reader.chunks, shape, n_blocks, merge, dtype, folder, reader.ids)
             reader.done()
         except BaseException:
-            LocalEngine(folder, {"row": np.zeros(1, np.int64), "col": np.zeros(1, np.int64)}).close()
+            shutil.rmtree(folder, ignore_errors=True)
             raise
-        self.memory_need_, self._ids = need, reader.ids
-        return engine, engine.bounds, dtype
+        self.memory_need_ = need
+        return engine, dtype
 
-    def _load_features(self, engine: LocalEngine, recipe: Recipe, dtype: str) -> tuple[FeatureEngine, State]:
-        params: State = {}
-        for place, side in enumerate(("row", "col")):
-            if side in recipe.features:
-                found = load_designs(
-                    engine, recipe.features[side], recipe.side_map(side), self._ids[place], dtype
-                )
-                params |= {f"0.{side}_map.{name}": value for name, value in found.items()}
-        return LocalFeatures(engine, recipe.widths()), params
+    def _load_features(self, engine: LocalEngine, source: FeatureSource, dtype: str) -> None:
+        load_features(engine, source, dtype)
 
-    def to_local(self) -> Any:
-        """The fitted estimator in the memory of this process.
-
-        Returns
-        -------
-        estimator
-            As if ``estimator`` had been fitted in memory; it can be saved, asked and served.
-        """
-        self._check_fitted()
-        rows, cols = (np.array(self._engine.factors(side)) for side in ("row", "col"))
-        return self._recipe.fitted(rows, cols, self._settings, self._ids, self._facts())
-
-    def write_factors(self, path: str, side: str = "row") -> int:
-        """Write the factors of one side as Parquet files, one for each block.
-
-        Parameters
-        ----------
-        path : str
-            New or empty folder, any address that fsspec knows.
-        side : {"row", "col"}
-            Which factors.
-
-        Returns
-        -------
-        int
-            Lines written: ``id`` and ``factor``, a list of numbers.
-        """
-        self._check_fitted()
-        prepare_folder(str(path))
-        place = ("row", "col").index(check_choice("side", side, ("row", "col")))
-        lines = [
-            write_factors(
-                self._engine.factors(side)[rows],
-                _ids_of(self._ids[place], rows),
-                side,
-                self._settings.mean,
-                str(path),
-                number,
-            )
-            for number, rows in self._engine.each(side)
-        ]
-        return sum(lines)
-
-    def recommend_all(self, path: str, k: int = 10, *, exclude_seen: bool = True) -> int:
-        """Write the best columns of every row as Parquet files, one for each block of rows.
-
-        Parameters
-        ----------
-        path : str
-            New or empty folder, any address that fsspec knows.
-        k : int, default=10
-            Length of each list.
-        exclude_seen : bool, default=True
-            Leave out the cells of the target.
-
-        Returns
-        -------
-        int
-            Lines written: row id, rank, column id and score.
-        """
-        self._check_fitted()
-        k = check_count("k", k)
-        prepare_folder(str(path))
-        engine, lines = self._engine, 0
-        names = self._names if not {"rank", "score"} & set(self._names) else ("row", "col")
-        col_ids = None if self._ids[1] is None else self._ids[1].values
-        for number, rows in engine.each("row"):
-            left = np.array(engine.factors("row")[rows])
-            cells = engine.block("row", number) if exclude_seen else None
-            best = None
-            for _, cols in engine.each("col"):
-                right = np.array(engine.factors("col")[cols])
-                best = top_of(left, right, cols.start, cells, k, best, self._threads())
-            assert best is not None
-            row_ids = _ids_of(self._ids[0], rows)
-            lines += write_lists(best, self._settings.mean, row_ids, col_ids, names, str(path), number)
-        return lines
-
-
-def _ids_of(vocabulary: Vocabulary | None, rows: slice) -> Array:
-    return np.arange(rows.start, rows.stop) if vocabulary is None else vocabulary.values[rows]
+    def _vocabularies(self) -> tuple[Vocabulary | None, Vocabulary | None]:
+        return self._engine.ids["row"], self._engine.ids["col"]
 
 
 def _value_type(partitions: list[Partition], columns: Columns) -> str:
@@ -291,25 +209,21 @@ class _Reader:
 
     def _number(self, folder: Path, dtype: str) -> tuple[int, int]:
         builders = VocabularyBuilder("row ids"), VocabularyBuilder("column ids")
-        fields: list[Any] = [("row", np.int32), ("col", np.int32)]
-        self._record = np.dtype(fields if self._columns.value is None else [*fields, ("value", dtype)])
         self._file = folder / "numbered"
         with self._file.open("wb") as file:
             for table, name, first in self._tables():
                 cells = coded(table, self._columns, name, first)
-                lines = np.empty(len(cells.row_codes), dtype=self._record)
-                lines["row"] = builders[0].add(cells.row_ids)[cells.row_codes]
-                lines["col"] = builders[1].add(cells.col_ids)[cells.col_codes]
-                if cells.values is not None:
-                    lines["value"] = cells.values
-                lines.tofile(file)
-        (rows, row_final), (cols, col_final) = (builder.finish() for builder in builders)
-        if not len(rows):
+                rows = builders[0].add(cells.row_ids)[cells.row_codes]
+                cols = builders[1].add(cells.col_ids)[cells.col_codes]
+                self._record = record_of(np.int32, cells, dtype)
+                as_lines(Triples(rows, cols, cells.values, cells.weights), self._record).tofile(file)
+        (row_ids, row_final), (col_ids, col_final) = (builder.finish() for builder in builders)
+        if not len(row_ids):
             raise InvalidDataError("X has no cell, so there is nothing to learn from")
-        self.ids = rows, cols
+        self.ids = row_ids, col_ids
         self._final = row_final.astype(np.int32), col_final.astype(np.int32)
-        self.id_bytes = 2 * (rows.values.nbytes + cols.values.nbytes)
-        return len(rows), len(cols)
+        self.id_bytes = 2 * (row_ids.values.nbytes + col_ids.values.nbytes)
+        return len(row_ids), len(col_ids)
 
     def chunks(self) -> Iterator[Triples]:
         """All cells, from the first."""
@@ -322,11 +236,75 @@ class _Reader:
                 lines = np.fromfile(file, dtype=self._record, count=CHUNK_CELLS)
                 if not len(lines):
                     return
-                values = lines["value"] if self._columns.value is not None else None
-                yield Triples(self._final[0][lines["row"]], self._final[1][lines["col"]], values)
+                cells = as_cells(lines)
+                yield cells._replace(rows=self._final[0][cells.rows], cols=self._final[1][cells.cols])
 
     def done(self) -> None:
         """Remove the file of numbers."""
         if self._file is not None:
             self._file.unlink(missing_ok=True)
             del self._final
+
+
+# -- features -------------------------------------------------------------------------------
+
+
+def load_features(engine: LocalEngine, source: FeatureSource, dtype: str) -> None:
+    """Let each block of one side hold its features: lines are dealt out to a file for each block first."""
+    side = source.side
+    if source.array is None:
+        _deal(engine, source, dtype)
+    for number, rows in engine.blocks(side):
+        if source.array is not None:
+            features: Any = source.array[rows].astype(dtype)
+        else:
+            known = None if engine.ids[side] is None else engine.held(side, number, "ids")
+            features = assemble(_dealt(engine, source, number, dtype), rows.start, rows.stop, source, known)
+        engine.keep(side, number, "features", features)
+
+
+def _deal(engine: LocalEngine, source: FeatureSource, dtype: str) -> None:
+    """Append lines of features to one file for each block."""
+    bounds, ids = engine.bounds[source.side], engine.all_ids(source.side)
+    assert source.columns is not None
+    for place, partition in enumerate(source.partitions):
+        if not isinstance(partition, Partition):
+            raise ParameterError(
+                f"{source.argument} is a dask DataFrame; a fit from disk reads frames in memory and Parquet"
+            )
+        for lines in read_lines(partition, source.columns, dtype):
+            placed = place_by_number(lines, int(bounds[-1])) if ids is None else place_by_ids(lines, ids, 0)
+            block = np.searchsorted(bounds, placed.ids, side="right") - 1
+            order = np.argsort(block, kind="stable")
+            cuts = np.searchsorted(block[order], np.arange(len(bounds)))
+            for filled in map(int, np.flatnonzero(np.diff(cuts))):
+                mine = placed.chosen(order[cuts[filled] : cuts[filled + 1]])
+                records = np.empty(len(mine.ids), dtype=_feature_record(source, dtype))
+                records["partition"], records["line"] = place, mine.lines
+                records["place"], records["values"] = mine.ids, mine.values
+                with _lines_file(engine, source, filled).open("ab") as file:
+                    records.tofile(file)
+
+
+def _lines_file(engine: LocalEngine, source: FeatureSource, number: int) -> Path:
+    return engine.folder / f"{source.side}-{number}.lines"
+
+
+def _feature_record(source: FeatureSource, dtype: str) -> np.dtype[Any]:
+    places: list[Any] = [("partition", np.int32), ("line", np.int64), ("place", np.int64)]
+    return np.dtype([*places, ("values", dtype, (source.n_features,))])
+
+
+def _dealt(engine: LocalEngine, source: FeatureSource, number: int, dtype: str) -> list[FeatureLines]:
+    """Lines of one block, by partition."""
+    file = _lines_file(engine, source, number)
+    if not file.exists():
+        return []
+    records = np.fromfile(file, dtype=_feature_record(source, dtype))
+    file.unlink()
+    found = []
+    for partition in np.unique(records["partition"]):
+        mine = records[slice(*np.searchsorted(records["partition"], [partition, partition + 1]))]
+        where = f"{source.argument}, {source.partitions[partition].name}"
+        found.append(FeatureLines(mine["place"], mine["values"], mine["line"], where))
+    return found

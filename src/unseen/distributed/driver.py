@@ -1,74 +1,36 @@
-"""Alternating least squares over blocks, whoever works on them.
+"""Alternating minimisation over blocks, whoever works on them.
 
-The sums that decide are added in the order of the blocks, so the result depends on the plan of
-the blocks and not on the number of workers.
+The design of a side without features is the identity: its coefficients are its factors, and stay with
+the blocks. Where both designs are and rows are solved for one by one this is alternating least squares, the
+sweeps of :class:`unseen.solvers.ALS`. Otherwise the coefficients of a side are solved for together, the
+sweeps of :class:`unseen.solvers.AlternatingCG`; those of features are small and stay here, and every
+product with the system is a sum over the blocks.
+
+The sums that decide are added in the order of the blocks, so the result depends on the plan of the blocks and
+not on the number of workers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from unseen.distributed import steps
 from unseen.distributed.checkpoints import Checkpoints, Snapshot
-from unseen.distributed.steps import CellSums, Part, Settings, Start
+from unseen.distributed.conjugate import solve_coefficients, solve_factors
+from unseen.distributed.engine import CELLS, DESIGN, FACTORS, SIDES, Engine, Touched, other_side
+from unseen.distributed.steps import Part, Settings, Start
 from unseen.linalg.balance import balancing
-from unseen.linalg.blocked import inner
+from unseen.linalg.blocked import gram, inner, matmul
+from unseen.linalg.draws import standard_normal
 from unseen.parallel import one_blas_thread
 from unseen.solvers.base import Monitor, Sweep
 from unseen.typing import FloatArray
 
-__all__ = ["Engine", "StartSize", "Totals", "add_grams", "keep_sweeps", "resume", "run", "totals"]
-
-
-class WritesFactors(Protocol):
-    """Somebody who can write a checkpoint."""
-
-    def write_factors(self, checkpoints: Checkpoints, folder: str) -> None:
-        """Write all blocks of both factors into a folder of a checkpoint."""
-        ...
-
-
-class Engine(Protocol):
-    """Somebody who holds blocks of cells and of factors and works on them."""
-
-    shape: tuple[int, int]
-
-    def sums(self, settings: Settings) -> list[CellSums]:
-        """Sums over the cells of each block of rows."""
-        ...
-
-    def draw(self, side: str, start: Start, settings: Settings) -> list[float]:
-        """Draw a factor; the sum of squares of each block."""
-        ...
-
-    def scale(self, side: str, factor: float, *, only_seen: bool = False) -> list[Part]:
-        """Bring a drawn factor to its size; rows without a cell become zero if asked for."""
-        ...
-
-    def turn(self, side: str, turn: FloatArray, settings: Settings) -> None:
-        """Multiply all blocks of a factor with a small matrix."""
-        ...
-
-    def solve(
-        self, side: str, other_gram: FloatArray, settings: Settings, *, judge: bool = False
-    ) -> list[Part]:
-        """Solve for one side with the other fixed."""
-        ...
-
-    def write_factors(self, checkpoints: Checkpoints, folder: str) -> None:
-        """Write all blocks of both factors into a folder of a checkpoint."""
-        ...
-
-    def read_factors(self, checkpoints: Checkpoints, folder: str) -> None:
-        """Take all blocks of both factors from a folder of a checkpoint."""
-        ...
-
-    def close(self) -> None:
-        """Let go of everything."""
-        ...
+__all__ = ["StartSize", "run"]
 
 
 @dataclass(frozen=True)
@@ -79,141 +41,219 @@ class StartSize:
     only_seen: bool = False
 
 
-@dataclass(frozen=True)
-class Totals:
-    """Sums over all cells."""
-
-    n_cells: int
-    n_merged: int
-    total: float
-    slopes: float
-
-    @property
-    def size(self) -> float:
-        """Root mean square of the slope of the loss at zero scores: the scale of what is to be fitted."""
-        return float(np.sqrt(self.slopes / self.n_cells)) if self.n_cells else 1.0
-
-
-def totals(parts: Sequence[CellSums]) -> Totals:
-    """Add up the blocks in their order."""
-    return Totals(
-        sum(part.n_cells for part in parts),
-        sum(part.n_merged for part in parts),
-        sum(part.total for part in parts),
-        sum(part.slopes for part in parts),
-    )
-
-
 def run(
     engine: Engine,
+    widths: dict[str, int | None],
     settings: Settings,
     size: StartSize,
     rng: np.random.Generator,
     monitor: Monitor,
     checkpoints: Checkpoints | None = None,
-) -> None:
-    """Sweep until the monitor says stop; the factors stay with the engine."""
+) -> dict[str, FloatArray]:
+    """Sweep until the monitor says stop; the factors stay with the engine.
+
+    ``widths`` are the columns of the designs, None for sides without features. Returns the coefficients of
+    the sides with features.
+    """
+    fit = _Fit(engine, widths, settings)
     snapshot = None if checkpoints is None else checkpoints.latest()
     if snapshot is None:
-        grams: tuple[FloatArray, FloatArray | None] = (_begin(engine, settings, size, rng), None)
+        fit.draw(size, rng)
+        if not settings.by_rows:
+            monitor.start(fit.objective())
     else:
         assert checkpoints is not None
-        engine.read_factors(checkpoints, snapshot.folder)
-        grams = snapshot.row_gram, snapshot.col_gram
-        if resume(monitor, snapshot):
-            return
-    keep_sweeps(_sweeps(engine, settings, *grams), engine, monitor, checkpoints)
-
-
-def keep_sweeps(
-    sweeps: Iterator[Sweep],
-    engine: WritesFactors,
-    monitor: Monitor,
-    checkpoints: Checkpoints | None,
-    write_more: Callable[[Checkpoints, str], None] | None = None,
-) -> None:
-    """Show sweeps to a monitor until it says stop; write a checkpoint where one is due."""
-    for sweep in sweeps:
+        fit.read(checkpoints, snapshot)
+        monitor.history = list(snapshot.history)
+        monitor.start(monitor.history[-1]["objective"])
+        monitor.converged = snapshot.converged
+        if monitor.converged or len(monitor.history) >= monitor.max_iter:
+            return fit.coefficients
+    for sweep in fit.sweeps():
         stop = monitor.record(sweep)
         if checkpoints is not None and (stop or checkpoints.due(len(monitor.history))):
-            folder = checkpoints.open(len(monitor.history))
-            engine.write_factors(checkpoints, folder)
-            if write_more is not None:
-                write_more(checkpoints, folder)
-            checkpoints.close(
-                Snapshot(
-                    folder,
-                    sweep.state["row_gram"],
-                    sweep.state["col_gram"],
-                    monitor.history,
-                    monitor.converged,
-                )
-            )
+            fit.write(checkpoints, monitor)
         if stop:
             break
     monitor.close()
+    return fit.coefficients
 
 
-def resume(monitor: Monitor, snapshot: Snapshot) -> bool:
-    """Give a monitor the sweeps that were done; True if there is nothing left to do."""
-    monitor.history = list(snapshot.history)
-    monitor.start(monitor.history[-1]["objective"])
-    monitor.converged = snapshot.converged
-    return monitor.converged or len(monitor.history) >= monitor.max_iter
+class _Fit:
+    """Coefficients of features and Gram matrices of both sides, from sweep to sweep."""
 
+    def __init__(self, engine: Engine, widths: dict[str, int | None], settings: Settings) -> None:
+        self.engine = engine
+        self.widths = widths
+        self.settings = settings
+        self.coefficients: dict[str, FloatArray] = {}
+        """Of sides with features."""
+        self.grams: dict[str, FloatArray] = {}
+        """Of the factors, as the background wants them."""
+        self.penalties: dict[str, FloatArray] = {}
+        """Of the coefficients, as the ridge wants them, where these are others."""
 
-def _begin(engine: Engine, settings: Settings, size: StartSize, rng: np.random.Generator) -> FloatArray:
-    """Random factors on the scale of the targets, as a fit in memory starts; Gram matrix of the rows."""
-    parts: list[Part] = []
-    # Exact solves begin with the columns and need no start there; the rows are drawn first.
-    sides = ("row", "col") if settings.method == "cg" else ("row",)
-    for side, n_rows in zip(sides, engine.shape, strict=False):
-        shape = (n_rows, settings.rank)
-        squares = sum(engine.draw(side, Start.taken_from(rng, shape), settings))
+    # -- start -----------------------------------------------------------------------
+
+    def draw(self, size: StartSize, rng: np.random.Generator) -> None:
+        """Random factors on the scale of the targets, as a fit in memory starts."""
+        # Exact solves begin with the columns and need no start there; the rows are drawn first.
+        exact = self.settings.by_rows and self.settings.method == "cholesky"
+        for side in SIDES[:1] if exact else SIDES:
+            if self.widths[side] is None:
+                self._draw_factors(side, size, rng)
+            else:
+                self._draw_coefficients(side, size, rng)
+        if self.settings.by_rows:
+            self.grams.pop("col", None)  # what the columns start from is no solution yet: nothing to balance
+
+    def _draw_factors(self, side: str, size: StartSize, rng: np.random.Generator) -> None:
+        engine, settings, bounds = self.engine, self.settings, self.engine.bounds[side]
+        shape = (int(bounds[-1]), settings.rank)
+        start, limits = Start.taken_from(rng, shape), (bounds[:-1].tolist(), bounds[1:].tolist())
+        squares = sum(engine.each(side, steps.draw_block, start, *limits, settings.dtype, keep="factors"))
         spread = np.sqrt(squares / (shape[0] * shape[1]))
         factor = float(size.spread / max(spread, 1e-12))
-        scaled = engine.scale(side, factor, only_seen=size.only_seen)
-        parts = scaled if side == "row" else parts
-    return add_grams(parts)
+        scaled = engine.each(
+            side, steps.scale_block, FACTORS, CELLS, factor, size.only_seen, settings, keep="factors"
+        )
+        self._add(side, scaled)
 
+    def _draw_coefficients(self, side: str, size: StartSize, rng: np.random.Generator) -> None:
+        settings, width = self.settings, self.widths[side]
+        assert width is not None
+        drawn = standard_normal((width, settings.rank), settings.dtype, rng)
+        reach = np.sqrt(self._embed(side, drawn) / int(self.engine.bounds[side][-1]))
+        drawn *= drawn.dtype.type(size.spread * np.sqrt(settings.rank) / max(reach, 1e-12))
+        self._embed(side, drawn)
 
-def add_grams(parts: Sequence[Part]) -> FloatArray:
-    """Gram matrix of all blocks, added in their order."""
-    total: FloatArray = np.zeros_like(parts[0].gram)
-    for part in parts:
-        total += part.gram
-    return total
+    def _embed(self, side: str, coefficients: FloatArray) -> float:
+        """Factors of a side with features from new coefficients; their sum of squares."""
+        self.coefficients[side] = coefficients
+        args = (DESIGN, CELLS, coefficients, self.settings)
+        self._add(side, self.engine.each(side, steps.embed_block, *args, keep="factors"))
+        squares = float(np.trace(self.penalties[side]))
+        with one_blas_thread():
+            self.penalties[side] = gram(coefficients)
+        return squares
 
+    def _add(self, side: str, parts: Sequence[Part]) -> None:
+        """Gram matrices of all blocks, added in their order."""
+        self.grams[side] = _added([part.gram for part in parts])
+        found = [part.penalty for part in parts if part.penalty is not None]
+        self.penalties[side] = _added(found) if found else self.grams[side]
 
-def _sweeps(
-    engine: Engine, settings: Settings, row_gram: FloatArray, col_gram: FloatArray | None
-) -> Iterator[Sweep]:
-    weight, target = settings.loss.blank()
-    assert target == 0.0, "blank cells are pulled to zero"
-    while True:
-        if settings.ridge and col_gram is not None:
-            with one_blas_thread():
-                turn_rows, turn_cols, strength = balancing(row_gram, col_gram)
-            engine.turn("row", turn_rows, settings)
-            if settings.method == "cg":
-                engine.turn("col", turn_cols, settings)
-            row_gram = np.diag(strength)
-        col_gram = add_grams(engine.solve("col", row_gram, settings))
-        parts = engine.solve("row", col_gram, settings, judge=True)
-        row_gram = add_grams(parts)
-        data = sum(part.loss for part in parts)
+    # -- sweeps ----------------------------------------------------------------------
+
+    def sweeps(self) -> Iterator[Sweep]:
+        """Columns, then rows, as in memory, then the objective, for ever."""
+        while True:
+            if self.settings.ridge and set(self.grams) == set(SIDES):
+                self._balance()
+            state: dict[str, Any] = {}
+            if self.settings.by_rows:
+                self._solve_rows("col")
+                parts = self._solve_rows("row", judge=True)
+                yield Sweep(state, self._objective([(part.loss, part.squares) for part in parts]), {})
+                continue
+            taken = sum(self._solve_together(side) for side in ("col", "row"))
+            yield Sweep(state, self.objective(), {"cg_steps": taken})
+
+    def objective(self) -> float:
+        """Loss, background and penalty."""
+        args = (CELLS, Touched(again=True), FACTORS, self.settings)
+        return self._objective(self.engine.each("row", steps.judge_block, *args))
+
+    def _objective(self, parts: Sequence[tuple[float, float]]) -> float:
+        weight, target = self.settings.loss.blank()
+        assert target == 0.0, "blank cells are pulled to zero"
+        data = sum(part[0] for part in parts)
         if weight:
             with one_blas_thread():
-                data += 0.5 * weight * (inner(row_gram, col_gram) - sum(part.squares for part in parts))
-        penalty = 0.5 * settings.ridge * float(np.trace(row_gram) + np.trace(col_gram))
-        state: dict[str, Any] = {"row_gram": row_gram, "col_gram": col_gram}
-        yield Sweep(state, data + penalty, {})
+                everywhere = inner(self.grams["row"], self.grams["col"])
+            data += 0.5 * weight * (everywhere - sum(part[1] for part in parts))
+        norms = float(np.trace(self.penalties["row"]) + np.trace(self.penalties["col"]))
+        return data + 0.5 * self.settings.ridge * norms
+
+    def _balance(self) -> None:
+        """Coefficients with the same product and the smallest penalty."""
+        with one_blas_thread():
+            *rotations, strength = balancing(self.penalties["row"], self.penalties["col"])
+        exact = self.settings.by_rows and self.settings.method == "cholesky"
+        for side, rotation in zip(SIDES, rotations, strict=True):
+            if side in self.coefficients:
+                with one_blas_thread():
+                    turned = matmul(self.coefficients[side], rotation.astype(self.settings.dtype))
+                self._embed(side, turned)
+                continue
+            if side == "row" or not exact:  # exact solves for columns start from nothing
+                args = (FACTORS, rotation, self.settings.n_threads)
+                self.engine.each(side, steps.turn_block, *args, keep="factors", wait=False)
+            apart = self.penalties[side] is not self.grams[side]
+            self.penalties[side] = np.diag(strength)
+            self.grams[side] = rotation.T @ self.grams[side] @ rotation if apart else self.penalties[side]
+
+    def _solve_rows(self, side: str, *, judge: bool = False) -> list[Part]:
+        """Solve for each row of one side with the other fixed."""
+        settings, other_gram = self.settings, self.grams[other_side(side)]
+        own = FACTORS if settings.method == "cg" else None
+        args = (CELLS, Touched(), own, other_gram, settings, judge)
+        parts: list[Part] = self.engine.each(side, steps.solve_block, *args, keep="factors")
+        self._add(side, parts)
+        return parts
+
+    def _solve_together(self, side: str) -> int:
+        """Solve for all coefficients of one side with the other fixed; steps of conjugate gradients."""
+        engine, settings, other_gram = self.engine, self.settings, self.grams[other_side(side)]
+        if side in self.coefficients:
+            moved, taken = solve_coefficients(engine, side, self.coefficients[side], other_gram, settings)
+            self._embed(side, moved)
+        else:
+            parts, taken = solve_factors(engine, side, other_gram, settings)
+            self._add(side, parts)
+        return taken
+
+    # -- checkpoints -----------------------------------------------------------------
+
+    def write(self, checkpoints: Checkpoints, monitor: Monitor) -> None:
+        """Factors, coefficients and Gram matrices of the last sweep."""
+        folder = checkpoints.open(len(monitor.history))
+        for side in SIDES:
+            self.engine.each(side, steps.write_block, FACTORS, checkpoints, folder, self._names(side))
+            if side in self.coefficients:
+                checkpoints.write(folder, f"{side}_coefficients", self.coefficients[side])
+            elif self.penalties[side] is not self.grams[side]:
+                checkpoints.write(folder, f"{side}_penalty", self.penalties[side])
+        if self.engine.recomputes:
+            self._read_factors(checkpoints, folder)
+        grams = self.grams["row"], self.grams["col"]
+        checkpoints.close(Snapshot(folder, *grams, monitor.history, monitor.converged))
+
+    def read(self, checkpoints: Checkpoints, snapshot: Snapshot) -> None:
+        """Take over what :meth:`write` has left."""
+        self._read_factors(checkpoints, snapshot.folder)
+        self.grams = {"row": snapshot.row_gram, "col": snapshot.col_gram}
+        for side in SIDES:
+            if self.widths[side] is not None:
+                self.coefficients[side] = checkpoints.read(snapshot.folder, f"{side}_coefficients")
+                with one_blas_thread():
+                    self.penalties[side] = gram(self.coefficients[side])
+            elif checkpoints.holds(snapshot.folder, f"{side}_penalty"):
+                self.penalties[side] = checkpoints.read(snapshot.folder, f"{side}_penalty")
+            else:
+                self.penalties[side] = self.grams[side]
+
+    def _read_factors(self, checkpoints: Checkpoints, folder: str) -> None:
+        # Now, since the files may be removed when the next checkpoint is there.
+        for side in SIDES:
+            self.engine.each(side, steps.read_block, checkpoints, folder, self._names(side), keep="factors")
+
+    def _names(self, side: str) -> list[str]:
+        return [f"{side}-{number}" for number in range(len(self.engine.bounds[side]) - 1)]
 
 
-def centred(engine: Engine, settings: Settings, center: str) -> tuple[Settings, Totals]:
-    """Settings with the mean that ``center`` asks for, and the sums over the cells that follow."""
-    found = totals(engine.sums(settings))
-    if center == "mean" and found.n_cells:
-        settings = replace(settings, mean=found.total / found.n_cells)
-        found = totals(engine.sums(settings))
-    return settings, found
+def _added(parts: Sequence[FloatArray]) -> FloatArray:
+    total: FloatArray = np.zeros_like(parts[0])
+    for part in parts:
+        total += part
+    return total

@@ -15,6 +15,7 @@ from scipy import sparse
 
 from unseen.data.vocabulary import as_id_array
 from unseen.distributed.blocks import Indices
+from unseen.distributed.engine import Engine, Held
 from unseen.distributed.sources import (
     Partition,
     as_table,
@@ -24,11 +25,12 @@ from unseen.distributed.sources import (
     ids_of,
     read_tables,
 )
+from unseen.distributed.steps import design_of
 from unseen.exceptions import InvalidDataError, ParameterError
 from unseen.maps import FeatureMap, Given, WithOnes
 from unseen.maps.base import MapParams
 from unseen.maps.linear import hardly_varies
-from unseen.typing import Array, FloatArray
+from unseen.typing import Array, Features, FloatArray
 from unseen.validation import check_features
 
 __all__ = [
@@ -38,7 +40,9 @@ __all__ = [
     "FeatureSource",
     "assemble",
     "extent",
+    "make_designs",
     "map_params_of",
+    "mean_of",
     "open_features",
     "place_by_ids",
     "place_by_number",
@@ -104,14 +108,14 @@ class FeatureSource:
         Columns of a table; None for an array.
     partitions : list
         `Partition` of a table, or lazy frames of a dask DataFrame.
-    array : ndarray or None
+    array : ndarray, CSR or None
         The features of all indices.
     """
 
     argument: str
     columns: FeatureColumns | None = None
     partitions: Sequence[Any] = ()
-    array: FloatArray | None = None
+    array: Features | None = None
 
     @property
     def side(self) -> str:
@@ -125,6 +129,18 @@ class FeatureSource:
             return len(self.columns.features)
         assert self.array is not None
         return int(self.array.shape[1])
+
+    @property
+    def numbers_a_line(self) -> int:
+        """Numbers that a line takes in memory: an index beside each value of a sparse one."""
+        if self.array is None or isinstance(self.array, np.ndarray):
+            return self.n_features
+        return int(-(-2 * self.array.nnz // max(self.array.shape[0], 1)))
+
+    @property
+    def sparse(self) -> bool:
+        """Whether only non-zeros are stored."""
+        return bool(sparse.issparse(self.array))
 
     @property
     def names(self) -> list[str] | None:
@@ -164,10 +180,6 @@ def open_features(
         Shape of the target, where its ids are indices.
     """
     argument = f"{side}_features"
-    if sparse.issparse(given):
-        raise ParameterError(
-            f"{argument} is sparse; fits by blocks take dense features, a table or an array of numbers"
-        )
     lazy = hasattr(given, "dask")
     is_table = lazy or isinstance(given, (str, bytes)) or hasattr(given, "__fspath__")
     is_table = is_table or hasattr(given, "columns") or hasattr(given, "column_names")
@@ -196,8 +208,7 @@ def _array_source(side: str, given: Any, shape: tuple[int, int] | None) -> Featu
             f"{argument} is an array, whose lines have no ids; pass a table with a column of ids, or shape= "
             "if the ids of X are indices"
         )
-    checked = check_features(given, shape[0 if side == "row" else 1], argument)
-    return FeatureSource(argument, array=np.asarray(checked))
+    return FeatureSource(argument, array=check_features(given, shape[0 if side == "row" else 1], argument))
 
 
 def _column_names(partition: Partition) -> list[str]:
@@ -304,7 +315,7 @@ def _name(ids: Array | None, start: int, place: int) -> Any:
     return start + place if ids is None else ids[place].item()
 
 
-# -- scales -------------------------------------------------------------------------------------
+# -- from features to designs -------------------------------------------------------------------
 
 
 class Extent(NamedTuple):
@@ -316,8 +327,12 @@ class Extent(NamedTuple):
     high: Array
 
 
-def extent(features: FloatArray) -> Extent:
+def extent(features: Features) -> Extent:
     """What one block adds to means and extremes."""
+    if sparse.issparse(features):
+        low, high = (extreme.toarray().ravel() for extreme in (features.min(axis=0), features.max(axis=0)))
+        sums = np.asarray(features.sum(axis=0, dtype=np.float64)).ravel()
+        return Extent(features.shape[0], sums, low, high)
     return Extent(
         len(features), features.sum(axis=0, dtype=np.float64), features.min(axis=0), features.max(axis=0)
     )
@@ -351,3 +366,15 @@ def map_params_of(a_map: FeatureMap, parts: Sequence[Extent], squares: Sequence[
     low = np.min([part.low for part in parts], axis=0)
     high = np.max([part.high for part in parts], axis=0)
     return a_map.without_constants(params, hardly_varies(low, high))
+
+
+def make_designs(engine: Engine, side: str, a_map: FeatureMap, n_threads: int) -> MapParams:
+    """Turn the features that the blocks of one side hold into designs; returns the map's parameters."""
+    assert isinstance(a_map, Given)
+    features = Held("features")
+    extents = engine.each(side, extent, features)
+    squares = engine.each(side, squares_about, features, mean_of(extents)) if a_map.standardize else []
+    params = map_params_of(a_map, extents, squares)
+    engine.each(side, design_of, features, a_map, params, n_threads, keep="design")
+    engine.drop(side, "features")
+    return params

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import json
+import mmap
+import pickle
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from unseen.data import Vocabulary
 from unseen.distributed.blocks import (
     MAX_BINS,
     CellBlock,
@@ -23,26 +26,47 @@ from unseen.distributed.blocks import (
     group_by_block,
     histogram,
 )
-from unseen.distributed.checkpoints import Checkpoints
-from unseen.distributed.steps import (
-    CellSums,
-    Part,
-    Settings,
-    Start,
-    cell_sums,
-    draw_block,
-    scale_block,
-    solve_block,
-    turned,
-)
-from unseen.typing import FloatArray
+from unseen.distributed.engine import SIDES, TABLES, Held, Touched, WholeBlock, other_side
+from unseen.distributed.steps import added
+from unseen.typing import Array, FloatArray
 
 __all__ = ["LocalEngine", "fill_blocks"]
 
-ARRAYS = ("indptr", "indices", "values", "touched")
-SIDES = ("row", "col")
 Chunks = Callable[[], Iterator[Triples]]
 """Starts from the first cell at each call."""
+ALIGNED = 64
+"""Arrays in a file begin at multiples of this."""
+
+
+def write_object(path: Path, thing: Any) -> None:
+    """Write an object so that its arrays can be mapped into memory.
+
+    The file replaces another one of that name only when it is complete: what is mapped stays as it was.
+    """
+    arrays: list[pickle.PickleBuffer] = []
+    about = pickle.dumps(thing, protocol=5, buffer_callback=arrays.append)
+    parts = [memoryview(about), *(array.raw() for array in arrays)]
+    head = np.array([len(parts), *(part.nbytes for part in parts)], dtype=np.int64).tobytes()
+    hidden = path.with_name(f".{path.name}")
+    with hidden.open("wb") as file:
+        for part in (memoryview(head), *parts):
+            file.write(part)
+            file.write(bytes(-file.tell() % ALIGNED))
+    hidden.replace(path)
+
+
+def read_object(path: Path) -> Any:
+    """An object whose arrays are mapped into memory; files come from this process alone."""
+    with path.open("rb") as file:
+        mapped = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    count = int(np.frombuffer(mapped[:8], np.int64)[0])
+    lengths = np.frombuffer(mapped[8 : 8 * (count + 1)], np.int64)
+    begin, parts = 8 * (count + 1), []
+    for length in map(int, lengths):
+        begin += -begin % ALIGNED
+        parts.append(mapped[begin : begin + length])
+        begin += length
+    return pickle.loads(parts[0], buffers=parts[1:])
 
 
 class LocalEngine:
@@ -54,147 +78,120 @@ class LocalEngine:
         Where the blocks are.
     bounds : dict
         Where blocks of rows and columns begin and end.
+    ids : (Vocabulary, Vocabulary), optional
+        Ids of rows and columns; None where they are indices.
     """
 
-    def __init__(self, folder: Path, bounds: dict[str, Indices]) -> None:
+    recomputes = False
+
+    def __init__(
+        self,
+        folder: Path,
+        bounds: dict[str, Indices],
+        ids: tuple[Vocabulary | None, Vocabulary | None] = (None, None),
+    ) -> None:
         self.folder = folder
         self.bounds = bounds
-        self.shape = (int(bounds["row"][-1]), int(bounds["col"][-1]))
+        self.ids = dict(zip(SIDES, ids, strict=True))
         self.bytes_moved = 0
-        """Bytes of cells and factors that were read and written so far."""
+        """Bytes of cells, factors and designs that were read and written so far."""
 
-    # -- cells -----------------------------------------------------------------------
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the target."""
+        return int(self.bounds["row"][-1]), int(self.bounds["col"][-1])
 
-    def n_blocks(self, side: str) -> int:
-        """Blocks on one side."""
-        return len(self.bounds[side]) - 1
-
-    def block(self, side: str, number: int) -> CellBlock:
-        """A block, mapped into memory."""
-        place = self.folder / f"{side}-{number}"
-        facts = json.loads(place.with_suffix(".json").read_text())
-        mode: Any = "r" if facts["n_cells"] else None  # an empty array cannot be mapped
-        arrays = {
-            name: np.load(place.with_suffix(f".{name}.npy"), mmap_mode=mode) if facts["has"][name] else None
-            for name in ARRAYS
-        }
-        return CellBlock(
-            int(self.bounds[side][number]),
-            int(self.bounds[side][number + 1]),
-            n_merged=facts["n_merged"],
-            **arrays,  # type: ignore[arg-type]
-        )
-
-    def keep(self, side: str, number: int, block: CellBlock) -> None:
-        """Write a block."""
-        place = self.folder / f"{side}-{number}"
-        has = {}
-        for name in ARRAYS:
-            array = getattr(block, name)
-            has[name] = array is not None
-            if array is not None:
-                np.save(place.with_suffix(f".{name}.npy"), array, allow_pickle=False)
-        facts = {"n_cells": block.n_cells, "n_merged": block.n_merged, "has": has}
-        place.with_suffix(".json").write_text(json.dumps(facts))
-
-    def sums(self, settings: Settings) -> list[CellSums]:
-        """Sums over the cells of each block of rows."""
-        return [cell_sums(self.block("row", b), settings) for b in range(self.n_blocks("row"))]
-
-    # -- factors ---------------------------------------------------------------------
-
-    def factors(self, side: str, mode: Any = "r") -> FloatArray:
-        """All factors of one side, mapped into memory."""
-        factors: FloatArray = np.load(self._factor_file(side), mmap_mode=mode)
-        return factors
-
-    def _factor_file(self, side: str) -> Path:
-        return self.folder / f"{side}-factors.npy"
-
-    def _new_factors(self, side: str, settings: Settings) -> FloatArray:
-        n_rows = self.shape[SIDES.index(side)]
-        shape = (n_rows, settings.rank)
-        made: FloatArray = np.lib.format.open_memmap(
-            self._factor_file(side), mode="w+", dtype=settings.dtype, shape=shape
-        )
-        return made
-
-    def need_factors(self, side: str, settings: Settings) -> None:
-        """Make room for the factors of one side where there is none."""
-        if not self._factor_file(side).exists():
-            self._new_factors(side, settings)
-
-    def each(self, side: str) -> Iterator[tuple[int, slice]]:
+    def blocks(self, side: str) -> Iterator[tuple[int, slice]]:
         """Number and rows of each block of one side."""
-        for number, (first, last) in enumerate(
-            zip(self.bounds[side][:-1], self.bounds[side][1:], strict=True)
-        ):
-            yield number, slice(int(first), int(last))
+        for number, (first, last) in enumerate(pairwise(self.bounds[side].tolist())):
+            yield number, slice(first, last)
 
-    def draw(self, side: str, start: Start, settings: Settings) -> list[float]:
-        """Draw a factor; the sum of squares of each block."""
-        out, squares = self._new_factors(side, settings), []
-        for _, rows in self.each(side):
-            out[rows], total = draw_block(start, rows.start, rows.stop, settings.dtype)
-            squares.append(total)
-        return squares
+    # -- what blocks hold ------------------------------------------------------------
 
-    def scale(self, side: str, factor: float, *, only_seen: bool = False) -> list[Part]:
-        """Bring a drawn factor to its size; rows without a cell become zero if asked for."""
-        out, parts = self.factors(side, "r+"), []
-        for number, rows in self.each(side):
-            cells = self.block(side, number) if only_seen else None
-            out[rows], part = scale_block(np.array(out[rows]), factor, cells)
-            parts.append(part)
-        return parts
+    def _file(self, side: str, number: int, name: str) -> Path:
+        return self.folder / f"{side}-{number}.{name}"
 
-    def turn(self, side: str, turn: FloatArray, settings: Settings) -> None:
-        """Multiply all blocks of a factor with a small matrix."""
-        for _, rows in self.each(side):
-            out = self.factors(side, "r+")
-            out[rows] = turned(out[rows], turn, settings.n_threads)
-            del out  # pages that stay mapped would count as memory of this process
+    def held(self, side: str, number: int, name: str) -> Any:
+        """What a block holds under a name."""
+        rows = slice(*(int(bound) for bound in self.bounds[side][number : number + 2]))
+        if name in TABLES:
+            return np.array(self.table(side, name)[rows])
+        if name == "ids":
+            known = self.ids[side]
+            return np.arange(rows.start, rows.stop) if known is None else known.values[rows]
+        return read_object(self._file(side, number, name))
 
-    def solve(
-        self, side: str, other_gram: FloatArray, settings: Settings, *, judge: bool = False
-    ) -> list[Part]:
-        """Solve for one side with the other fixed."""
-        self.need_factors(side, settings)
-        return [self._solve_one(side, b, rows, other_gram, settings, judge) for b, rows in self.each(side)]
+    def keep(self, side: str, number: int, name: str, thing: Any) -> None:
+        """Let a block hold something."""
+        if name not in TABLES:
+            write_object(self._file(side, number, name), thing)
+            return
+        file, shape = self._table_file(side, name), (int(self.bounds[side][-1]), thing.shape[1])
+        mode: Any = "r+" if file.exists() else "w+"
+        out = np.lib.format.open_memmap(file, mode=mode, dtype=thing.dtype, shape=shape)
+        out[slice(*self.bounds[side][number : number + 2])] = thing
+        # Pages that stay mapped would count as memory of this process; the name goes with this call.
 
-    def _solve_one(
-        self, side: str, number: int, rows: slice, other_gram: FloatArray, settings: Settings, judge: bool
-    ) -> Part:
-        block = self.block(side, number)
-        other = np.take(self.factors("col" if side == "row" else "row"), block.touched, axis=0)
-        own = np.array(self.factors(side)[rows]) if settings.method == "cg" else None
-        solved, part = solve_block(block, other, own, other_gram, settings, judge=judge)
-        out = self.factors(side, "r+")
-        out[rows] = solved
-        self.bytes_moved += block.nbytes + other.nbytes + solved.nbytes
-        return part
+    def drop(self, side: str, name: str) -> None:
+        """Let go of what the blocks hold under a name."""
+        for number, _ in self.blocks(side):
+            self._file(side, number, name).unlink(missing_ok=True)
 
-    # -- checkpoints -----------------------------------------------------------------
+    def _table_file(self, side: str, name: str) -> Path:
+        return self.folder / f"{side}.{name}.npy"
 
-    def write_factors(self, checkpoints: Checkpoints, folder: str) -> None:
-        """Write all blocks of both factors into a folder of a checkpoint."""
-        for side in SIDES:
-            for number, rows in self.each(side):
-                checkpoints.write(folder, f"{side}-{number}", np.array(self.factors(side)[rows]))
+    def table(self, side: str, name: str = "factors") -> FloatArray:
+        """All lines of a table, mapped into memory."""
+        found: FloatArray = np.load(self._table_file(side, name), mmap_mode="r")
+        return found
 
-    def read_factors(self, checkpoints: Checkpoints, folder: str) -> None:
-        """Take all blocks of both factors from a folder of a checkpoint."""
-        for side in SIDES:
-            out: Any = None
-            for number, rows in self.each(side):
-                block = checkpoints.read(folder, f"{side}-{number}")
-                if out is None:
-                    shape = (self.shape[SIDES.index(side)], block.shape[1])
-                    out = np.lib.format.open_memmap(
-                        self._factor_file(side), mode="w+", dtype=block.dtype, shape=shape
-                    )
-                out[rows] = block
-            del out
+    def all_ids(self, side: str) -> Array | None:
+        """Ids of all rows or columns; None if ids are indices."""
+        known = self.ids[side]
+        return None if known is None else known.values
+
+    # -- work ------------------------------------------------------------------------
+
+    def each(
+        self, side: str, function: Callable[..., Any], *args: Any, keep: str | None = None, wait: bool = True
+    ) -> list[Any]:
+        """Run a function on every block of one side, see :class:`unseen.distributed.engine.Engine`."""
+        return list(self._results(side, function, args, keep))
+
+    def total(self, side: str, function: Callable[..., Any], *args: Any) -> FloatArray:
+        """Sum over the blocks of one side of what a function gives, in float64."""
+        return added(self._results(side, function, args, None))
+
+    def _results(
+        self, side: str, function: Callable[..., Any], args: tuple[Any, ...], keep: str | None
+    ) -> Iterator[Any]:
+        for number, _ in self.blocks(side):
+            found = function(*self._arguments(side, number, args))
+            if keep is not None:
+                kept, found = found
+                self.bytes_moved += getattr(kept, "nbytes", 0)
+                self.keep(side, number, keep, kept)
+                del kept
+            yield found
+
+    def _arguments(self, side: str, number: int, args: tuple[Any, ...]) -> Iterator[Any]:
+        touched: Indices | None = None
+        for arg in args:
+            value = arg
+            if isinstance(arg, Held):
+                value = self.held(side, number, arg.name)
+                touched = value.touched if isinstance(value, CellBlock) else touched
+            elif isinstance(arg, Touched):
+                if touched is None:
+                    touched = self.held(side, number, "cells").touched
+                value = np.take(self.table(other_side(side), arg.table), touched, axis=0)
+            elif isinstance(arg, WholeBlock):
+                value = self.held(arg.side, arg.number, arg.table)
+            elif isinstance(arg, list):
+                value = arg[number]
+            if isinstance(arg, (Held, Touched)):
+                self.bytes_moved += getattr(value, "nbytes", 0)
+            yield value
 
     def close(self) -> None:
         """Remove the folder."""
@@ -208,6 +205,7 @@ def fill_blocks(
     merge: Merge,
     dtype: npt.DTypeLike,
     folder: Path,
+    ids: tuple[Vocabulary | None, Vocabulary | None],
 ) -> LocalEngine:
     """Cut a target that is read in chunks into blocks in a folder.
 
@@ -215,27 +213,44 @@ def fill_blocks(
     one block after another is sorted.
     """
     counts = {side: np.zeros(_n_bins(n), dtype=np.int64) for side, n in zip(SIDES, shape, strict=True)}
-    has_values = True
+    record = record_of(np.int32, Triples.joined([]), dtype)
     for cells in chunks():
         for side, n in zip(SIDES, shape, strict=True):
             counts[side] += histogram(cells.side(side).rows, n)
-        has_values = cells.values is not None
+        record = record_of(np.int32 if max(shape) < 2**31 else np.int64, cells, dtype)
     bounds = {side: choose_bounds(counts[side], n, n_blocks) for side, n in zip(SIDES, shape, strict=True)}
-    engine = LocalEngine(folder, bounds)
-    index = np.int32 if max(shape) < 2**31 else np.int64
-    fields: list[Any] = [("own", index), ("other", index)]
-    record = np.dtype([*fields, ("value", dtype)] if has_values else fields)
+    engine = LocalEngine(folder, bounds, ids)
     with tempfile.TemporaryDirectory(dir=folder, prefix="dealt-") as dealt:
         _deal(chunks, bounds, record, Path(dealt))
         for side, n_other in (("row", shape[1]), ("col", shape[0])):
-            for number in range(engine.n_blocks(side)):
+            for number, rows in engine.blocks(side):
                 file = Path(dealt) / f"{side}-{number}"
                 lines = np.fromfile(file, dtype=record) if file.exists() else np.empty(0, dtype=record)
-                cells = Triples(lines["own"], lines["other"], lines["value"] if has_values else None)
-                first, last = (int(bound) for bound in bounds[side][number : number + 2])
-                engine.keep(side, number, build_block(cells, first, last, n_other, merge, dtype))
+                block = build_block(as_cells(lines), rows.start, rows.stop, n_other, merge, dtype)
+                engine.keep(side, number, "cells", block)
                 file.unlink(missing_ok=True)
     return engine
+
+
+def record_of(index: npt.DTypeLike, cells: Any, dtype: npt.DTypeLike) -> np.dtype[Any]:
+    """A line of a file of cells: two indices, and a value and a weight where cells have them."""
+    numbers = [(name, dtype) for name in ("values", "weights") if getattr(cells, name) is not None]
+    return np.dtype([("rows", index), ("cols", index), *numbers])
+
+
+def as_lines(cells: Triples, record: np.dtype[Any]) -> Array:
+    """Cells as lines of a file."""
+    lines = np.empty(len(cells.rows), dtype=record)
+    for name in record.names or ():
+        lines[name] = getattr(cells, name)
+    return lines
+
+
+def as_cells(lines: Array) -> Triples:
+    """Cells from lines of a file."""
+    names = lines.dtype.names or ()
+    values, weights = (lines[name] if name in names else None for name in ("values", "weights"))
+    return Triples(lines["rows"], lines["cols"], values, weights)
 
 
 def _n_bins(length: int) -> int:
@@ -247,10 +262,7 @@ def _deal(chunks: Chunks, bounds: dict[str, Indices], record: np.dtype[Any], fol
     for cells in chunks():
         for side in SIDES:
             ordered, cuts = group_by_block(cells.side(side), bounds[side])
-            lines = np.empty(len(ordered.rows), dtype=record)
-            lines["own"], lines["other"] = ordered.rows, ordered.cols
-            if ordered.values is not None:
-                lines["value"] = ordered.values
+            lines = as_lines(ordered, record)
             for number in np.flatnonzero(np.diff(cuts)):
                 with (folder / f"{side}-{number}").open("ab") as file:
                     lines[cuts[number] : cuts[number + 1]].tofile(file)

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from unseen import kernels
-from unseen.distributed.blocks import CellBlock, Indices
+from unseen.distributed.blocks import CellBlock
 from unseen.distributed.files import filesystem
-from unseen.distributed.recipes import with_mean
+from unseen.distributed.recipes import with_offsets
 from unseen.exceptions import InvalidDataError
 from unseen.typing import Array, FloatArray
 
-__all__ = ["Lists", "ids_between", "merge_lists", "prepare_folder", "top_of", "write_factors", "write_lists"]
+__all__ = ["Lists", "list_block", "merge_lists", "prepare_folder", "top_of", "write_factors", "write_lists"]
 
 Lists = tuple[Array, FloatArray]
 """Column numbers and scores, best first; -1 and NaN where there is none."""
@@ -40,28 +40,49 @@ def _write_table(table: Any, address: str, number: int) -> int:
     return int(table.num_rows)
 
 
-def ids_between(ranges: list[Array], first: Indices, start: int, stop: int) -> Array:
-    """Ids of the numbers ``start`` to ``stop`` from the ranges that hold them."""
-    parts = [
-        ids[max(start - low, 0) : stop - low]
-        for ids, low in zip(ranges, first, strict=True)
-        if low < stop and low + len(ids) > start
-    ]
-    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
-
-
 def _for_arrow(ids: Array) -> Any:
     return ids.astype(object) if ids.dtype.kind == "U" else ids
 
 
-def write_factors(factors: FloatArray, ids: Array, side: str, mean: float, address: str, number: int) -> int:
+def _complete(factors: FloatArray, side: str, mean: float, bias: FloatArray | None) -> FloatArray:
+    """A block of factors with its offsets; ``bias`` is a column, as tables have."""
+    column = None if bias is None else bias[:, 0]
+    return np.ascontiguousarray(with_offsets(np.asarray(factors), side, mean, column))
+
+
+def write_factors(
+    factors: FloatArray,
+    bias: FloatArray | None,
+    ids: Array,
+    side: str,
+    mean: float,
+    address: str,
+    number: int,
+) -> int:
     """Write a block of factors with its ids; returns the number of lines."""
     import pyarrow as pa
 
-    full = np.ascontiguousarray(with_mean(np.asarray(factors), side, mean))
+    full = _complete(factors, side, mean, bias)
     lists = pa.FixedSizeListArray.from_arrays(pa.array(full.ravel()), full.shape[1])
     table = pa.table({"id": pa.array(_for_arrow(ids)), "factor": lists})
     return _write_table(table, address, number)
+
+
+def list_block(
+    rows: FloatArray,
+    row_bias: FloatArray | None,
+    cols: FloatArray,
+    col_bias: FloatArray | None,
+    cells: CellBlock | None,
+    so_far: Lists | None,
+    first_col: int,
+    k: int,
+    mean: float,
+    n_threads: int,
+) -> tuple[Lists, None]:
+    """Best columns of a block of rows among one block of columns and those that were best so far."""
+    left, right = _complete(rows, "row", mean, row_bias), _complete(cols, "col", mean, col_bias)
+    return top_of(left, right, first_col, cells, k, so_far, n_threads), None
 
 
 def top_of(
@@ -98,13 +119,7 @@ def merge_lists(one: Lists, other: Lists) -> Lists:
 
 
 def write_lists(
-    lists: Lists,
-    mean: float,
-    row_ids: Array,
-    col_ids: Array | None,
-    names: tuple[str, str],
-    address: str,
-    number: int,
+    lists: Lists, row_ids: Array, col_ids: Array | None, names: tuple[str, str], address: str, number: int
 ) -> int:
     """Write the lists of a block of rows as lines of row, rank, column, score."""
     import pyarrow as pa
@@ -117,6 +132,6 @@ def write_lists(
         names[0]: _for_arrow(np.repeat(row_ids, there.sum(axis=1))),
         "rank": place,
         names[1]: found if col_ids is None else _for_arrow(col_ids[found]),
-        "score": scores[there] + scores.dtype.type(mean),
+        "score": scores[there],
     }
     return _write_table(pa.table(columns), address, number)

@@ -73,6 +73,7 @@ def local_memory(
     id_bytes: int = 0,
     n_threads: int = 1,
     n_features: tuple[int, int] = (0, 0),
+    weighted: bool = False,
 ) -> MemoryNeed:
     """Memory of a fit from disk on one machine.
 
@@ -107,6 +108,8 @@ def local_memory(
         Threads.
     n_features : (int, int), default=(0, 0)
         Features p of a row and p' of a column, the constant counted.
+    weighted : bool, default=False
+        Cells have weights, which count as a second value.
 
     Returns
     -------
@@ -121,12 +124,15 @@ def local_memory(
     """
     cells = UNEVEN * n_cells / n_blocks
     longest = max(shape)
-    record = 8 + item
+    record = 8 + item * (2 if weighted else 1)
     reading = CHUNK_CELLS * 12 * record
     building = cells * (3 * record + 16) + 9 * longest
     width = rank * item
     touched = min(cells, longest)
-    sweeping = cells * (4 + 3 * item) + (touched + UNEVEN * longest / n_blocks + longest) * width
+    sweeping = (
+        cells * (4 + (5 if weighted else 3) * item)
+        + (touched + UNEVEN * longest / n_blocks + longest) * width
+    )
     sweeping += n_threads * 8 * rank * rank
     fixed = BASE + 16 * sum(shape) + id_bytes
     if any(n_features):
@@ -146,6 +152,7 @@ def cluster_memory(
     item: int = 4,
     threads: int = 1,
     n_features: tuple[int, int] = (0, 0),
+    weighted: bool = False,
 ) -> MemoryNeed:
     """Memory of one worker of a cluster.
 
@@ -182,6 +189,8 @@ def cluster_memory(
         Threads of a worker, each of which works on a block of its own.
     n_features : (int, int), default=(0, 0)
         Features p of a row and p' of a column, the constant counted.
+    weighted : bool, default=False
+        Cells have weights, which count as a second value.
 
     Returns
     -------
@@ -198,9 +207,10 @@ def cluster_memory(
     share = n_cells / n_workers
     longest = max(shape)
     width = rank * item
-    record = 8 + item
+    record = 8 + item * (2 if weighted else 1)
     fixed = BASE + 2 * share * record + 2 * sum(shape) / n_workers * width
-    sweeping = threads * (cells * 3 * item + (2 * min(cells, longest) + UNEVEN * longest / n_blocks) * width)
+    on_cells = cells * (5 if weighted else 3) * item
+    sweeping = threads * (on_cells + (2 * min(cells, longest) + UNEVEN * longest / n_blocks) * width)
     building = threads * cells * (3 * record + 16) + share * record
     if any(n_features):
         designs = sum(_numbers(shape, n_features)) / n_workers * item

@@ -52,6 +52,8 @@ class Columns:
         Values are weights of positives: zeros are dropped, negative values refused.
     weights : bool or None
         For positives: None refuses values other than one, False takes every non-zero as one.
+    weight : str or None
+        Column with weights of the cells; None counts all alike.
     """
 
     row: str = "row"
@@ -59,15 +61,16 @@ class Columns:
     value: str | None = "value"
     positive: bool = False
     weights: bool | None = None
+    weight: str | None = None
 
     @property
     def names(self) -> list[str]:
         """Names of the columns to read."""
-        return [self.row, self.col, *([] if self.value is None else [self.value])]
+        return [name for name in (self.row, self.col, self.value, self.weight) if name is not None]
 
     def check(self, schema: Any, where: str) -> None:
         """Refuse a partition that lacks a column or has one of another kind."""
-        for argument in ("row", "col", "value"):
+        for argument in ("row", "col", "value", "weight"):
             name = getattr(self, argument)
             if name is None:
                 continue
@@ -77,8 +80,9 @@ class Columns:
                     f"{', '.join(map(repr, schema.names))}"
                 )
             kind = schema.field(name).type
-            if not (holds_numbers(kind) if argument == "value" else holds_ids(kind)):
-                wanted = "numbers" if argument == "value" else "integers or text"
+            number = argument in ("value", "weight")
+            if not (holds_numbers(kind) if number else holds_ids(kind)):
+                wanted = "numbers" if number else "integers or text"
                 raise InvalidDataError(f"{where}: column {name!r} is {kind}; {wanted} are wanted")
 
 
@@ -101,6 +105,7 @@ class IdCells(NamedTuple):
     col_ids: Array
     col_codes: Codes
     values: FloatArray | None
+    weights: FloatArray | None = None
 
     def ids(self, side: int) -> Array:
         """Distinct ids of rows (0) or columns (1)."""
@@ -227,27 +232,37 @@ def holds_ids(kind: Any) -> bool:
     return any(is_kind(inside) for is_kind in kinds)
 
 
-def _values(
-    table: Any, columns: Columns, where: str, first: int
-) -> tuple[FloatArray | None, BoolArray | None]:
-    """Checked values, and which lines count; None where all do."""
-    if columns.value is None:
-        return None, None
-    column = table.column(columns.value)
+def _numbers(table: Any, name: str, where: str, first: int, *, lowest: float = -np.inf) -> FloatArray:
+    """A column of finite numbers, none of them missing."""
+    column = table.column(name)
     if column.null_count:
         line = int(np.argmax(column.is_null().to_numpy()))
-        raise InvalidDataError(f"{where}: {columns.value!r} is missing in line {first + line}")
+        raise InvalidDataError(f"{where}: {name!r} is missing in line {first + line}")
     raw = column.to_numpy()
-    values = raw.astype(float_dtype(raw.dtype), copy=False)
-    finite = np.isfinite(values)
-    if not finite.all():
-        line = int(np.argmin(finite))
+    values: FloatArray = raw.astype(float_dtype(raw.dtype), copy=False)
+    good = np.isfinite(values) & (values >= lowest)
+    if not good.all():
+        line = int(np.argmin(good))
+        wanted = "a missing cell has no line" if lowest < 0 else f"a weight is {lowest:g} or larger"
         raise InvalidDataError(
-            f"{where}: {columns.value!r} is {values[line]} in line {first + line}; only finite numbers are "
-            "accepted, a missing cell has no line"
+            f"{where}: {name!r} is {values[line]} in line {first + line}; only finite numbers are "
+            f"accepted, {wanted}"
         )
+    return values
+
+
+def _values(
+    table: Any, columns: Columns, where: str, first: int
+) -> tuple[FloatArray | None, FloatArray | None, BoolArray | None]:
+    """Checked values and weights, and which lines count; None where all do."""
+    weights = None
+    if columns.weight is not None:
+        weights = _numbers(table, columns.weight, where, first, lowest=0.0)
+    if columns.value is None:
+        return None, weights, None
+    values = _numbers(table, columns.value, where, first)
     if not columns.positive:
-        return values, None
+        return values, weights, None
     wrong = values < 0 if columns.weights is not None else (values != 0) & (values != 1)
     if wrong.any():
         line = int(np.argmax(wrong))
@@ -259,7 +274,9 @@ def _values(
     kept = values != 0
     if not columns.weights:
         values = np.ones_like(values)
-    return values, None if kept.all() else kept
+    if kept.all():
+        return values, weights, None
+    return values[kept], None if weights is None else weights[kept], kept
 
 
 def ids_of(table: Any, name: str, where: str, first: int) -> Any:
@@ -273,7 +290,7 @@ def ids_of(table: Any, name: str, where: str, first: int) -> Any:
 
 def coded(table: Any, columns: Columns, where: str, first: int = 0) -> IdCells:
     """Cells of a table with the distinct ids of its rows and columns."""
-    values, kept = _values(table, columns, where, first)
+    values, weights, kept = _values(table, columns, where, first)
     sides: list[Any] = []
     for name in (columns.row, columns.col):
         array = ids_of(table, name, where, first)
@@ -288,15 +305,13 @@ def coded(table: Any, columns: Columns, where: str, first: int = 0) -> IdCells:
         place = np.empty(len(order), dtype=np.int64)
         place[order] = np.arange(len(order))
         sides += [distinct[order], place[codes.reshape(-1)]]
-    if values is not None and kept is not None:
-        values = values[kept]
     rows, row_codes, cols, col_codes = sides
-    return IdCells(rows, row_codes, cols, col_codes, values)
+    return IdCells(rows, row_codes, cols, col_codes, values, weights)
 
 
 def indexed(table: Any, columns: Columns, shape: tuple[int, int], where: str, first: int = 0) -> Triples:
     """Cells of a table whose ids are indices from 0."""
-    values, kept = _values(table, columns, where, first)
+    values, weights, kept = _values(table, columns, where, first)
     sides = []
     for name, length in zip((columns.row, columns.col), shape, strict=True):
         array = ids_of(table, name, where, first)
@@ -310,13 +325,11 @@ def indexed(table: Any, columns: Columns, shape: tuple[int, int], where: str, fi
                 f"{where}: {name!r} is {indices[line]} in line {first + line}, outside of 0..{length - 1}"
             )
         sides.append(indices if kept is None else indices[kept])
-    if values is not None and kept is not None:
-        values = values[kept]
-    return Triples(sides[0], sides[1], values)
+    return Triples(sides[0], sides[1], values, weights)
 
 
 def check_columns(names: Sequence[str | None]) -> None:
     """Refuse columns that are used twice."""
     given = [name for name in names if name is not None]
     if len(set(given)) < len(given):
-        raise ParameterError(f"row, col and value must be different columns, got {given}")
+        raise ParameterError(f"row, col, value and weight must be different columns, got {given}")

@@ -213,6 +213,11 @@ class AugmentedMF(BlockwiseCompleter):
         loss.set_params(weight=2.0 * observed, background=Background(2.0 * others))
         return law
 
+    def _start_spread(self, mean: float) -> float:
+        """Root mean square of the entries of a start; ``mean`` is that of the values."""
+        # Centred data starts near the baseline, raw data near its mean.
+        return 0.1 if self.center != "none" else max(float(np.sqrt(abs(mean) / int(self.rank))), 0.1)
+
     def _tune(self, problem: Problem, solver: Solver, rng: np.random.Generator) -> None:
         cells = problem.observations
         self.measurement_ = problem.measurement
@@ -240,9 +245,7 @@ class AugmentedMF(BlockwiseCompleter):
         if self.warm_start and hasattr(self, "row_factors_"):
             return state
         cells = problem.observations
-        mean = abs(float(cells.values.mean(dtype=np.float64)))
-        # Centred data starts near the baseline, raw data near its mean.
-        scale = 0.1 if self.center != "none" else max(np.sqrt(mean / int(self.rank)), 0.1)
+        scale = self._start_spread(float(cells.values.mean(dtype=np.float64)))
         known = np.diff(cells.indptr) > 0, np.diff(cells.csc.indptr) > 0
         for key, seen in zip(("0.row", "0.col"), known, strict=True):
             factor = state[key]

@@ -94,11 +94,18 @@ class PositiveCompleter(ComposedCompleter):
 
     def _fit_validated(self, cells: Observations, features: dict[str, Features | None]) -> None:
         rng = check_rng(self.random_state)
-        rates = self._rates(cells, features, rng)
-        self.alpha_, self.rho_, self.class_prior_ = (float(value) for value in rates)
+        rates = self._set_rates(cells, features, rng)
         self.reg_ = resolve_reg(self.reg, lambda: self._largest_reg(cells, features))
         super()._fit_validated(cells, features)
         self.threshold_ = self._choose_threshold(rates, rng)
+
+    def _set_rates(
+        self, cells: Observations, features: dict[str, Features | None], rng: np.random.Generator
+    ) -> Rates:
+        """Find the rates and keep them; of ``cells`` given ones need no more than ``nnz`` and ``shape``."""
+        rates = self._rates(cells, features, rng)
+        self.alpha_, self.rho_, self.class_prior_ = (float(value) for value in rates)
+        return rates
 
     def _largest_reg(self, cells: Observations, features: dict[str, Features | None]) -> float:
         terms = self._terms(features["row"] is not None, features["col"] is not None, 0.0)
