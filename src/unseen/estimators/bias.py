@@ -10,6 +10,7 @@ from unseen.data import Observations
 from unseen.estimators.base import Completer
 from unseen.exceptions import InvalidDataError, ParameterError
 from unseen.offsets import Offsets, bias_objective, bias_sweeps, row_biases
+from unseen.parallel import one_blas_thread
 from unseen.solvers import Monitor, Sweep
 from unseen.typing import Features, FloatArray
 from unseen.validation import check_count, check_pair, check_positive
@@ -72,6 +73,7 @@ class BiasModel(Completer):
         self.tol = tol
         self.verbose = verbose
 
+    @one_blas_thread()
     def fit(self, X: Any, y: None = None, *, row_features: Any = None, col_features: Any = None) -> Self:
         """Learn mean and biases from the stored cells of ``X``.
 

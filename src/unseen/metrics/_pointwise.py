@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from unseen.data import Observations
 from unseen.exceptions import InvalidDataError
+from unseen.parallel import one_blas_thread
 
 __all__ = ["mae", "relative_error", "rmse"]
 
@@ -63,6 +64,7 @@ def mae(y_true: Observations | npt.ArrayLike, y_pred: npt.ArrayLike) -> float:
     return float(np.mean(np.abs(prediction - truth)))
 
 
+@one_blas_thread()
 def relative_error(y_true: Observations | npt.ArrayLike, y_pred: npt.ArrayLike) -> float:
     """Length of the error over the length of the truth, ||p - t|| / ||t||, not squared.
 

@@ -14,6 +14,7 @@ from unseen.data import Observations
 from unseen.exceptions import InvalidDataError
 from unseen.metrics._lists import RankedLists, ranked_lists
 from unseen.metrics._ranking import rank_discounts
+from unseen.parallel import one_blas_thread
 from unseen.typing import FloatArray, SparseLike
 from unseen.validation import check_count, check_positive
 
@@ -97,6 +98,7 @@ def propensity_scored_precision_at_k(
     return reached / float(np.sum(_best_weights(lists, weights)))
 
 
+@one_blas_thread()
 def propensity_scored_ndcg_at_k(
     Y_true: SparseLike | Observations, predictions: npt.ArrayLike, propensities: npt.ArrayLike, k: int = 5
 ) -> float:

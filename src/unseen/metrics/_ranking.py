@@ -16,6 +16,7 @@ import numpy.typing as npt
 from unseen.data import Observations
 from unseen.exceptions import InvalidDataError
 from unseen.metrics._lists import RankedLists, ranked_lists
+from unseen.parallel import one_blas_thread
 from unseen.typing import SparseLike
 from unseen.validation import check_choice
 
@@ -100,6 +101,7 @@ def recall_at_k(
     return _mean_over_rows(lists.hits.sum(axis=1) / np.maximum(lists.n_relevant, 1), lists, empty_rows)
 
 
+@one_blas_thread()
 def ndcg_at_k(
     Y_true: SparseLike | Observations,
     predictions: npt.ArrayLike,
