@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -115,12 +115,7 @@ def run_in_threads(jobs: Iterable[Any], n_jobs: int | None) -> Iterator[Any]:
     """Run delayed calls a few at a time and yield results in order; jobs are drawn as they start."""
     n_threads = check_n_jobs(n_jobs)
     parallel = Parallel(n_threads, prefer="threads", pre_dispatch="n_jobs", return_as="generator")
-    yield from parallel(delayed(_on_one_blas_thread)(*job) for job in jobs)
-
-
-def _on_one_blas_thread(call: Callable[..., Any], args: Any, options: Any) -> Any:
-    with one_blas_thread():  # for scores too, or they would depend on how many run side by side
-        return call(*args, **options)
+    yield from parallel(jobs)
 
 
 def iterate_splits(cv: Any, observations: Observations) -> Iterator[Split]:
@@ -157,6 +152,7 @@ def fit_on(estimator: Any, observations: Observations, features: SideFeatures) -
     return time.perf_counter() - start
 
 
+@one_blas_thread()  # for the scores too, or they would depend on how many run side by side
 def _fit_and_score(
     estimator: Any, number: int, split: Split, scorers: Sequence[Scorer], features: SideFeatures
 ) -> dict[str, Any]:
