@@ -8,8 +8,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from unseen._lean_imports import load_sklearn
-
 if TYPE_CHECKING:
     from unseen import (
         baselines as baselines,
@@ -222,7 +220,6 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOME and name not in _MODULES:
         raise AttributeError(f"module 'unseen' has no attribute {name!r}")
-    load_sklearn()
     if name in _MODULES:
         return importlib.import_module(f"unseen.{name}")
     value = getattr(importlib.import_module(f"unseen.{_HOME[name]}"), name)

@@ -6,11 +6,10 @@ scikit-learn's habits keeps working.
 
 from __future__ import annotations
 
-from unseen._lean_imports import load_sklearn
+from typing import TYPE_CHECKING, Any
 
-load_sklearn()  # before the line below, for who imports a part of the library by its own name
-
-from sklearn.exceptions import ConvergenceWarning, NotFittedError  # noqa: E402
+if TYPE_CHECKING:
+    from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 __all__ = [
     "ClusterError",
@@ -75,3 +74,12 @@ class DownloadError(ValueError):
 
 class DataWarning(UserWarning):
     """The data was usable only after a repair, such as merging duplicate cells."""
+
+
+def __getattr__(name: str) -> Any:
+    # scikit-learn takes most of the time of an import, and data and metrics do without it.
+    if name in {"ConvergenceWarning", "NotFittedError"}:
+        import sklearn.exceptions
+
+        return getattr(sklearn.exceptions, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

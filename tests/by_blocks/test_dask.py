@@ -226,6 +226,25 @@ def test_a_plan_that_does_not_fit_is_refused_before_it_starts() -> None:
             Cluster(client, patience=1.0).collect([task])
 
 
+def test_tasks_at_home_go_elsewhere_when_all_workers_were_lost() -> None:
+    with cluster_of(1) as cluster, distributed.Client(cluster) as client:
+        ours = Cluster(client)
+        ours.settle(1)
+        (home,) = ours.workers()
+        assert ours.home(0) == home
+        first = ours.submit(0, float, 2, key="first")
+        assert ours.collect([first]) == [2.0]
+        cluster.scale(0)
+        while ours.workers():
+            time.sleep(0.05)
+        second = ours.submit(0, float, 3, key="second")
+        cluster.scale(1)
+        client.wait_for_workers(1, timeout=60)
+        assert home not in ours.workers()
+        distributed.wait([first, second], timeout=60)  # a scheduler of its own kind waits for ever here
+        assert ours.collect([first, second]) == [2.0, 3.0]
+
+
 def test_without_client_or_workers_there_is_an_error_and_no_hang() -> None:
     with pytest.raises(TypeError, match=r"client must be a distributed\.Client"):
         dask_fit("tcp://nowhere", MODELS["mf"][0], frame(), NAMES)

@@ -9,7 +9,6 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import check_array
 
 from unseen.data.vocabulary import Vocabulary
 from unseen.exceptions import DataWarning, InvalidDataError
@@ -103,6 +102,8 @@ def refused(row: int, col: int, value: Any) -> InvalidDataError:
 
 def check_structure(X: Any) -> Any:
     """Check dimensions, kind of numbers and emptiness as scikit-learn does; values are seen to later."""
+    from sklearn.utils.validation import check_array  # many modules that other kinds of data do without
+
     kind = None if sparse.issparse(X) else "numeric"
     try:
         return check_array(X, accept_sparse=True, dtype=kind, ensure_all_finite=False, input_name="X")

@@ -13,6 +13,7 @@ from unseen.data import Observations
 from unseen.datasets.sampling import scores
 from unseen.datasets.synthetic import Synthetic
 from unseen.exceptions import ParameterError
+from unseen.parallel import one_blas_thread
 from unseen.typing import CSR, FloatArray, SparseLike
 from unseen.validation import check_choice, check_count, check_fraction, check_positive, check_rng
 
@@ -63,6 +64,7 @@ class Positives:
         return rest
 
 
+@one_blas_thread()
 def make_positives(
     n_rows: int = 300,
     n_cols: int = 300,

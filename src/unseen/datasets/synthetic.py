@@ -11,6 +11,7 @@ import numpy.typing as npt
 from unseen.data import Observations
 from unseen.datasets.sampling import draw_cells, scores
 from unseen.exceptions import ParameterError
+from unseen.parallel import one_blas_thread
 from unseen.typing import Array, FloatArray
 from unseen.validation import check_count, check_entries, check_fraction, check_positive, check_rng
 
@@ -102,6 +103,7 @@ def make_low_rank(
     return _observe(left, right, density, noise, rng)
 
 
+@one_blas_thread()
 def make_imc(
     n_rows: int = 300,
     n_cols: int = 200,
@@ -155,6 +157,7 @@ def make_imc(
     )
 
 
+@one_blas_thread()
 def make_ratings(
     n_rows: int = 600,
     n_cols: int = 400,
@@ -270,6 +273,7 @@ def make_gimc_toy(
     return _observe(X, Y, fraction, noise, rng, row_features=X, col_features=Y, density_name="fraction")
 
 
+@one_blas_thread()
 def make_fourier(
     n_rows: int = 200,
     n_cols: int = 200,

@@ -100,6 +100,14 @@ def connect(client: Any) -> Any:
         ) from error
 
 
+def _nothing() -> None:
+    pass
+
+
+def _after(_: None, function: Any, *args: Any, **kwargs: Any) -> Any:
+    return function(*args, **kwargs)
+
+
 class Cluster:
     """Submits tasks to workers that stay the same from sweep to sweep, and waits for them.
 
@@ -116,6 +124,7 @@ class Cluster:
         self.patience = patience
         self.address = str(getattr(client.scheduler, "address", "the scheduler"))
         self._homes: dict[int, str] = {}
+        self._anywhere: Any = None
 
     # -- who is there ----------------------------------------------------------------
 
@@ -195,9 +204,17 @@ class Cluster:
 
     def submit(self, number: int | None, function: Any, *args: Any, key: str, **kwargs: Any) -> Any:
         """Run a task at the home of a block, elsewhere only if that worker is gone; None leaves it open."""
+        from distributed import futures_of
+
         home = None if number is None else self.home(number)
         where = {} if home is None else {"workers": [home], "allow_other_workers": True}
         with self._watched():
+            if where and not futures_of([args, kwargs]):
+                # A scheduler that has lost all workers never again looks at tasks that wait for nothing but
+                # a worker that is gone, even if others may run them. This one waits for a task of anywhere.
+                if self._anywhere is None:
+                    self._anywhere = self.client.submit(_nothing, pure=False)
+                args, function = (self._anywhere, function, *args), _after
             return self.client.submit(function, *args, key=key, pure=False, **where, **kwargs)
 
     def map(self, number: int | None, function: Any, *lists: Sequence[Any], keys: list[str]) -> list[Any]:

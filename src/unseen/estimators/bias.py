@@ -13,6 +13,7 @@ from unseen.exceptions import InvalidDataError, ParameterError
 from unseen.losses import Squared, cells_that_count
 from unseen.maps import Constant, Identity
 from unseen.offsets import Offsets, cell_mean, row_biases
+from unseen.parallel import one_blas_thread
 from unseen.problem import Pair, Problem
 from unseen.regularisers import Ridge
 from unseen.solvers import Monitor
@@ -81,6 +82,7 @@ class BiasModel(Completer):
         self.tol = tol
         self.verbose = verbose
 
+    @one_blas_thread()
     def fit(self, X: Any, y: None = None, *, row_features: Any = None, col_features: Any = None) -> Self:
         """Learn mean and biases from the stored cells of ``X``.
 

@@ -13,6 +13,7 @@ from unseen.data import Vocabulary
 from unseen.estimators.composed import ComposedCompleter
 from unseen.exceptions import NotInductiveError
 from unseen.linalg.designs import as_design
+from unseen.parallel import one_blas_thread
 from unseen.state import map_params
 from unseen.typing import Array, FloatArray
 from unseen.validation import check_count, check_entries
@@ -113,6 +114,7 @@ class Explained(ComposedCompleter):
     """Completers whose first term is a full core between the features of rows and columns."""
 
     @property
+    @one_blas_thread()
     def interactions_(self) -> Interactions:
         """Weights of pairs of features, in the units of the features."""
         check_is_fitted(self)
@@ -126,6 +128,7 @@ class Explained(ComposedCompleter):
         matrix[-1, -1] += self.offsets_.mean
         return Interactions(matrix, row_names, col_names)
 
+    @one_blas_thread()
     def explain(self, row: int, col: int) -> Explanation:
         """Split the prediction of a training cell.
 

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from unseen.parallel import one_blas_thread
 from unseen.typing import Array, FloatArray
 
 __all__ = ["gram", "in_blocks", "inner", "matmul", "multiply_in_place"]
@@ -38,10 +39,15 @@ def in_blocks(
     """
     step = BLOCK_ROWS if block_rows is None else block_rows
     slices = [slice(start, start + step) for start in range(0, n_rows, step)]
+
+    def alone(rows: slice) -> T:
+        with one_blas_thread():  # in the thread of the pool: some BLAS keep a limit for each thread
+            return task(rows)
+
     # Handing a block to another thread takes about as long as multiplying a few of them.
     if n_threads <= 1 or len(slices) < (4 if block_rows is None else 2):
-        return map(task, slices)
-    return _pool(n_threads).map(task, slices)
+        return map(alone, slices)
+    return _pool(n_threads).map(alone, slices)
 
 
 def gram(

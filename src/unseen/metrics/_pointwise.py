@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from unseen.data import Observations
 from unseen.exceptions import InvalidDataError
+from unseen.parallel import one_blas_thread
 
 __all__ = ["check_sample_weight", "mae", "relative_error", "rmse", "weighted_mean"]
 
@@ -77,6 +78,7 @@ def mae(
     return weighted_mean(np.abs(prediction - truth), weights)
 
 
+@one_blas_thread()
 def relative_error(
     y_true: Observations | npt.ArrayLike,
     y_pred: npt.ArrayLike,

@@ -15,6 +15,7 @@ from unseen.exceptions import InvalidDataError
 from unseen.metrics._lists import RankedLists, ranked_lists
 from unseen.metrics._pointwise import check_sample_weight
 from unseen.metrics._ranking import rank_discounts
+from unseen.parallel import one_blas_thread
 from unseen.typing import FloatArray, SparseLike
 from unseen.validation import check_count, check_positive
 
@@ -104,6 +105,7 @@ def propensity_scored_precision_at_k(
     return _ratio(_hit_weights(lists, weights), _best_weights(lists, weights), sample_weight)
 
 
+@one_blas_thread()
 def propensity_scored_ndcg_at_k(
     Y_true: SparseLike | Observations,
     predictions: npt.ArrayLike,

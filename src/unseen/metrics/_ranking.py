@@ -18,6 +18,7 @@ from unseen.data import Observations
 from unseen.exceptions import InvalidDataError
 from unseen.metrics._lists import RankedLists, ranked_lists
 from unseen.metrics._pointwise import check_sample_weight, weighted_mean
+from unseen.parallel import one_blas_thread
 from unseen.typing import SparseLike
 from unseen.validation import check_choice
 
@@ -110,6 +111,7 @@ def recall_at_k(
     )
 
 
+@one_blas_thread()
 def ndcg_at_k(
     Y_true: SparseLike | Observations,
     predictions: npt.ArrayLike,

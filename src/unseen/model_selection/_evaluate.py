@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -116,9 +115,7 @@ def run_in_threads(jobs: Iterable[Any], n_jobs: int | None) -> Iterator[Any]:
     """Run delayed calls a few at a time and yield results in order; jobs are drawn as they start."""
     n_threads = check_n_jobs(n_jobs)
     parallel = Parallel(n_threads, prefer="threads", pre_dispatch="n_jobs", return_as="generator")
-    # Fits that run side by side would otherwise change the BLAS threads under each other's feet.
-    with one_blas_thread() if n_threads > 1 else nullcontext():
-        yield from parallel(jobs)
+    yield from parallel(jobs)
 
 
 def iterate_splits(cv: Any, observations: Observations) -> Iterator[Split]:
@@ -155,6 +152,7 @@ def fit_on(estimator: Any, observations: Observations, features: SideFeatures) -
     return time.perf_counter() - start
 
 
+@one_blas_thread()  # for the scores too, or they would depend on how many run side by side
 def _fit_and_score(
     estimator: Any, number: int, split: Split, scorers: Sequence[Scorer], features: SideFeatures
 ) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from unseen.model_selection._evaluate import (
 from unseen.model_selection._results import ResultTable
 from unseen.model_selection._scoring import Scorer, Scoring, get_scorer
 from unseen.model_selection._splits import Split
+from unseen.parallel import one_blas_thread
 from unseen.regularisers import parse_reg
 from unseen.typing import FloatArray, IndexArray
 
@@ -328,6 +329,7 @@ def _size(reg: Any) -> float:
     return np.inf if reg == "auto" else parse_reg(reg)[0]
 
 
+@one_blas_thread()  # scores included
 def _run_chain(
     estimator: Any,
     candidates: list[Candidate],

@@ -12,6 +12,7 @@ from scipy import sparse
 from unseen.exceptions import ConvergenceWarning, TooLargeError
 from unseen.multilabel.base import MultiLabelClassifier
 from unseen.multilabel.scaling import scaled_rows
+from unseen.parallel import one_blas_thread
 from unseen.typing import CSR, Array, Features, FloatArray, IndexArray
 from unseen.validation import check_count, check_n_jobs, check_positive
 
@@ -100,7 +101,8 @@ class LinearOvA(MultiLabelClassifier):
                 return np.empty(0, np.int64), np.empty(0), 1.0 if rows.size else -1.0, 0
             signs = np.zeros(n_rows, dtype=np.int64)
             signs[rows] = 1
-            return self._one_label(features, signs)
+            with one_blas_thread():
+                return self._one_label(features, signs)
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # told once below, not for each label
