@@ -33,7 +33,7 @@ from unseen.maps.base import moved
 from unseen.maps.rows import BLOCK_ROWS, MovingRows
 from unseen.multilabel.calibration import fit_sigmoid, fit_temperature, sigmoid, tempered
 from unseen.problem import Problem
-from unseen.solvers import Monitor
+from unseen.solvers import Monitor, Sweep
 from unseen.solvers.projection import NormalEquations, VariableProjection
 
 MAPS = [
@@ -298,6 +298,22 @@ def test_the_kept_iterate_is_the_best_on_validation_rows() -> None:
     assert scores[model.best_iter_] == max(scores)
     assert model.n_iter_ <= model.best_iter_ + 3
     assert model.converged_
+
+
+def test_a_monitor_that_notes_the_start_can_keep_it() -> None:
+    errors = iter([(-0.5, 3.0), (-0.5, 2.0), (-0.5, 2.0), (-0.4, 0.0)])
+    arrays = [np.full(1, float(number)) for number in range(4)]
+    arrays[1].setflags(write=False)
+    monitor = Monitor(3, -1.0, validate=lambda state: next(errors), patience=9, notes_start=True)
+    monitor.start(4.0, Sweep({"a": arrays[0]}, 4.0, {}))
+    stops = [monitor.record(Sweep({"a": array}, 4.0, {})) for array in arrays[1:]]
+    assert stops == [False, False, True]  # the start is no sweep
+    assert len(monitor.history) == 4
+    assert (
+        monitor.best_entry == 1
+    )  # the second number decides between equal first ones, the first comes first
+    assert monitor.best_state is not None
+    assert monitor.best_state["a"] is arrays[1]  # nobody can write to it, so it is not copied
 
 
 def test_a_map_object_rests_when_told_to() -> None:

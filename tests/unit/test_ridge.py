@@ -10,6 +10,8 @@ import pytest
 from scipy import sparse
 
 from unseen.linalg.admm import sparse_fit_regression
+from unseen.linalg.blocked import inner
+from unseen.linalg.cg import column_products, conjugate_gradients
 from unseen.linalg.ridge import RidgeSystem, feature_gram
 from unseen.parallel import one_blas_thread
 
@@ -71,6 +73,31 @@ def test_same_bits_on_any_number_of_threads(method: Any) -> None:
     with one_blas_thread():
         one, three = (RidgeSystem(X, 1.0, method=method, n_threads=n).solve(T) for n in (1, 3))
     assert np.array_equal(one, three)
+
+
+@pytest.mark.parametrize("product", [column_products, inner])
+def test_conjugate_gradients_solve_a_system_and_leave_a_flat_one_alone(product: Any) -> None:
+    rng = np.random.default_rng(0)
+    root = rng.standard_normal((8, 8))
+    matrix, right = root @ root.T + np.eye(8), rng.standard_normal((8, 3))
+    right[:, 1] = 0.0
+    start = rng.standard_normal((8, 3))
+    before = start.copy()
+    found, steps = conjugate_gradients(
+        lambda x: matrix @ x,
+        right - matrix @ start,
+        start=start,
+        goal=1e-24,
+        max_iter=200,
+        product=product,
+        preconditioner=1.0 / np.diag(matrix)[:, None],
+    )
+    assert np.allclose(found, np.linalg.solve(matrix, right), atol=1e-9)
+    assert 1 < steps < 200
+    assert np.array_equal(start, before)
+    assert conjugate_gradients(lambda x: 0.0 * x, right, goal=0.0, max_iter=9, product=product)[1] == 0
+    once, _ = conjugate_gradients(lambda x: matrix @ x, right, goal=1e-24, max_iter=1, product=product)
+    assert not np.allclose(once, np.linalg.solve(matrix, right), atol=1e-3)
 
 
 @pytest.mark.parametrize("cells_at_once", [1 << 20, 700])

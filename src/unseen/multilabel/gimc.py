@@ -50,7 +50,8 @@ class GIMCClassifier(FactoredClassifier):
 
     over all entries of the 0/1 matrix Y. phi_U are Fourier features (eq. 6) or Nystrom features
     (eqs. 7 and 8) with parameters U: frequencies or landmarks. ``learn_map=False`` keeps the random
-    ones of the start (IMC-RFF, IMC-NYS). W is the exact ridge solution at each U. No array has rows
+    ones of the start (IMC-RFF, IMC-NYS). W is the exact ridge solution at each U: the core's term of a
+    learned map, a full core and Identity columns, where every cell weighs the same. No array has rows
     x labels entries; a step costs p^2 (rows + labels) + p nnz(Y) + m nnz(X) for p mapped features.
 
     Parameters
