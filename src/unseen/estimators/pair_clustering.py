@@ -25,7 +25,7 @@ from unseen.regularisers import Nuclear
 from unseen.solvers import AlternatingCG, ProxGradient
 from unseen.terms import Term
 from unseen.typing import BoolArray, Features, FloatArray, IndexArray
-from unseen.validation import check_count, check_entries, check_features, check_n_jobs, check_rng
+from unseen.validation import check_count, check_entries, check_features, check_n_jobs, check_rng, held
 
 __all__ = ["PUClustering", "PairClusterer"]
 
@@ -57,7 +57,7 @@ class PairClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        features = check_features(X, None, "X")
+        features = held(check_features(X, None, "X"))
         for count, what in zip(features.shape, ("sample", "feature"), strict=True):
             if count == 0:
                 raise InvalidDataError(

@@ -20,7 +20,7 @@ from unseen.multilabel.selecting import best_of_dense, best_of_sparse
 from unseen.multilabel.targets import read_targets
 from unseen.parallel import one_blas_thread
 from unseen.typing import CSR, Array, Features, FloatArray, IndexArray
-from unseen.validation import check_count, check_features, check_n_jobs
+from unseen.validation import check_count, check_features, check_n_jobs, held
 
 __all__ = ["FactoredClassifier", "MultiLabelClassifier"]
 
@@ -255,7 +255,7 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         return check_n_jobs(getattr(self, "n_jobs", None))
 
     def _read_features(self, X: Any) -> Features:
-        features = check_features(X, None, "X")
+        features = held(check_features(X, None, "X"))
         for count, what in zip(features.shape, ("sample", "feature"), strict=True):
             if count == 0:
                 raise InvalidDataError(

@@ -76,7 +76,8 @@ class GIMCClassifier(FactoredClassifier):
         Mix Nystrom features by the inverse root of the kernel matrix of the starting landmarks; that
         matrix then stays. False is the paper's choice, which starts and often ends at a worse point.
     standardize : bool, default=True
-        Columns of mean zero and variance one for dense features, rows of length one for sparse ones.
+        Columns of mean zero and variance one, or, where at most a tenth of the numbers is not zero, rows of
+        length one.
     fit_intercept : bool, default=False
         Append a constant to the mapped features. Fourier features contain one, nearly.
     validation_fraction : float or None, default=0.1

@@ -12,6 +12,9 @@ from unseen.typing import CSR, Features, FloatArray
 
 __all__ = ["FeatureScaling", "learn_scaling", "scaled_rows", "unit_csr", "with_ones"]
 
+MOSTLY_ZERO = 0.1
+"""Share of non-zeros up to which features are taken as counts or words, whose zeros must stay."""
+
 
 @dataclass
 class FeatureScaling:
@@ -20,9 +23,9 @@ class FeatureScaling:
     Attributes
     ----------
     unit_rows : bool
-        Divide each row by its length; for sparse features, which must not be centred.
+        Divide each row by its length; for features that are mostly zeros, which must not be centred.
     centre, scale : ndarray or None
-        Subtracted from the columns, then divided by; for dense features.
+        Subtracted from the columns, then divided by; for others.
     """
 
     unit_rows: bool
@@ -42,12 +45,16 @@ class FeatureScaling:
 
 
 def learn_scaling(X: Features, standardize: bool) -> FeatureScaling:
-    """Unit rows for sparse features; columns of mean zero and variance one for dense ones."""
+    """Unit rows where few numbers are not zero; columns of mean zero and variance one otherwise.
+
+    Numbers decide, not the format that they came in.
+    """
     if not standardize:
         return FeatureScaling(False, None, None)
-    if sparse.issparse(X):
+    filled = X.count_nonzero() if sparse.issparse(X) else np.count_nonzero(X)
+    if filled <= MOSTLY_ZERO * X.shape[0] * X.shape[1]:
         return FeatureScaling(True, None, None)
-    dense = np.asarray(X)
+    dense = np.asarray(X.toarray() if sparse.issparse(X) else X)
     centre = dense.mean(axis=0, dtype=np.float64)
     spread = dense.std(axis=0, dtype=np.float64)
     # A constant column carries nothing; what rounding left of its spread must not blow it up.
