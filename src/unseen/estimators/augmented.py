@@ -12,8 +12,9 @@ from unseen.estimators.blocks import BlockwiseCompleter
 from unseen.estimators.composed import Composition
 from unseen.exceptions import ParameterError
 from unseen.linalg.blocked import inner
-from unseen.losses import Background, Loss, Squared
+from unseen.losses import Background, Loss, Squared, cells_that_count
 from unseen.maps import Identity
+from unseen.offsets import cell_mean
 from unseen.problem import Problem
 from unseen.regularisers import Ridge
 from unseen.sensing import Law, Sensing, expected_weights, n_constraints
@@ -222,7 +223,7 @@ class AugmentedMF(BlockwiseCompleter):
         cells = problem.observations
         self.measurement_ = problem.measurement
         mean = problem.loss if self.measurement_ is None else Squared()
-        law = self._weigh(mean, cells.shape, cells.nnz)
+        law = self._weigh(mean, cells.shape, cells_that_count(cells).nnz)
         if self.measurement_ is not None:
             self.measurement_.set_params(
                 n_rows=law.n_rows,
@@ -238,15 +239,15 @@ class AugmentedMF(BlockwiseCompleter):
         super()._keep(problem, state)
         if problem.measurement is not None:  # new rows are solved by the mean over all draws
             self.loss_ = Squared()
-            self._weigh(self.loss_, problem.observations.shape, problem.observations.nnz)
+            self._weigh(self.loss_, problem.observations.shape, cells_that_count(problem.observations).nnz)
 
     def _start(self, problem: Problem, solver: Solver, rng: np.random.Generator) -> State:
         state = super()._start(problem, solver, rng)
         if self.warm_start and hasattr(self, "row_factors_"):
             return state
         cells = problem.observations
-        scale = self._start_spread(float(cells.values.mean(dtype=np.float64)))
-        known = np.diff(cells.indptr) > 0, np.diff(cells.csc.indptr) > 0
+        scale = self._start_spread(cell_mean(cells))
+        known = cells.degrees("row") > 0, cells.degrees("col") > 0
         for key, seen in zip(("0.row", "0.col"), known, strict=True):
             factor = state[key]
             factor *= factor.dtype.type(scale / np.sqrt(inner(factor, factor) / factor.size))

@@ -17,8 +17,8 @@ from unseen.exceptions import ParameterError
 from unseen.linalg.blocked import gram, matmul
 from unseen.linalg.lowrank_sum import LowRankPlusSparse
 from unseen.linalg.svt import singular_value, spectral_norm
-from unseen.losses import Squared
-from unseen.offsets import Offsets, row_biases
+from unseen.losses import Squared, cells_that_count
+from unseen.offsets import Offsets, cell_mean, row_biases
 from unseen.problem import Problem
 from unseen.regularisers import L1, Nuclear, Ridge
 from unseen.solvers import DavisYin, MixedADMM, MixedSoft, Solver
@@ -216,9 +216,10 @@ class MixedLinear(Explained, PathMixin):
 
     def _tune(self, problem: Problem, solver: Solver, rng: np.random.Generator) -> None:
         assert isinstance(solver, MixedSolver)
-        values = problem.observations.values
+        cells = problem.observations
         # A mean would only add its own size: the grand total, or the norm of a constant matrix.
-        cells = problem.observations.with_values(values - values.dtype.type(values.mean(dtype=np.float64)))
+        values = cells.values - cells.dtype.type(cell_mean(cells))
+        cells = cells.with_values(values if cells.weights is None else values * cells.weights)
         if self.reg_g == "auto":
             state = problem.start(np.random.default_rng(0), factored_full=True)
             coupling = solver.coupling(problem, state)
@@ -308,9 +309,7 @@ class MixedLinear(Explained, PathMixin):
 
 def _that_count(cells: Observations) -> Observations:
     """Cells of weight zero say nothing; the weight of others does not matter to an equality."""
-    if cells.weights is None:
-        return cells
-    return cells.select(cells.weights > 0).with_weights(None)
+    return cells_that_count(cells).with_weights(None)
 
 
 def _number(name: str, value: float | str) -> float:
