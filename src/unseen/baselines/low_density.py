@@ -49,10 +49,6 @@ class LowDensityNMF(Completer):
         Limit of sweeps for each temperature.
     tol : float, default=1e-4
         Go on when a sweep lowers the objective by less than this share.
-    random_state : int or Generator, optional
-        Seed of the start.
-    verbose : int, default=0
-        1 shows a progress bar.
 
     Attributes
     ----------
@@ -65,8 +61,6 @@ class LowDensityNMF(Completer):
     history_ : list of dict
         ``objective``, ``time_s`` and ``temperature`` of each sweep; the objective never rises
         while the temperature stays.
-    n_iter_ : int
-        Sweeps done.
     converged_ : bool
         Whether the objective settled at the last temperature.
 

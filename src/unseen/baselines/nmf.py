@@ -42,27 +42,11 @@ class NMF(ObservedCompleter):
         Prediction where a row or column has no cell: the mean, or the mean and the bias that is known.
     bias_reg : float or (float, float), default=5.0
         Ridge of these biases.
-    max_iter : int, default=100
-        Limit of sweeps.
-    tol : float, default=1e-5
-        Stop when a sweep lowers the objective by less than this share.
-    random_state : int or Generator, optional
-        Seed of the start.
-    n_jobs : int, optional
-        Threads; None takes all cores. The result does not depend on it.
-    verbose : int, default=0
-        1 shows a progress bar.
 
     Attributes
     ----------
     row_factors_, col_factors_ : ndarray
         Factors, the baseline of cold rows and columns as extra coordinates.
-    history_ : list of dict
-        ``objective`` and ``time_s`` of each sweep.
-    n_iter_ : int
-        Sweeps done.
-    converged_ : bool
-        Whether the objective settled before ``max_iter``.
 
     Examples
     --------

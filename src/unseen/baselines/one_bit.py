@@ -41,12 +41,6 @@ class OneBitMC(ComposedCompleter):
         Limit of quasi-Newton steps.
     tol : float, default=1e-5
         Stop when a step lowers the objective by less than this share.
-    random_state : int or Generator, optional
-        Seed of the start.
-    n_jobs : int, optional
-        Threads; None takes all cores. The result does not depend on it.
-    verbose : int, default=0
-        1 shows a progress bar.
 
     Attributes
     ----------
@@ -56,8 +50,6 @@ class OneBitMC(ComposedCompleter):
         ``objective`` and ``time_s`` of each step.
     n_iter_ : int
         Steps done.
-    converged_ : bool
-        Whether the objective settled before ``max_iter``.
 
     Examples
     --------

@@ -66,10 +66,6 @@ class PMF(ObservedCompleter):
         Stop when a pass changes the objective by less than this share.
     random_state : int or Generator, optional
         Seed of the start and of the batches.
-    n_jobs : int, optional
-        Threads; None takes all cores. The result does not depend on it.
-    verbose : int, default=0
-        1 shows a progress bar.
 
     Attributes
     ----------
@@ -79,8 +75,6 @@ class PMF(ObservedCompleter):
         ``objective`` and ``time_s`` of each pass.
     n_iter_ : int
         Passes done.
-    converged_ : bool
-        Whether the objective settled before ``max_iter``.
 
     Examples
     --------

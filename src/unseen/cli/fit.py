@@ -78,7 +78,6 @@ def fit(
         from unseen.cli.by_blocks import fit_by_blocks
 
         refuse_options("a fit by blocks reads Parquet alone", sep=sep)
-        refuse_options("a fit by blocks lets every cell count one", weight=weight)
         if missing is not o.Missing.ERROR:
             raise UsageError("--missing: a fit by blocks wants features of every id; only error is known")
         about = {"method": method, "task": task_of(method, task)}
@@ -86,6 +85,7 @@ def fit(
             "row": row,
             "col": col,
             "value": value,
+            "weight": weight,
             "has_values": not no_value,
             "values_optional": about["task"] != "explicit",
         }

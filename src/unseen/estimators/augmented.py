@@ -71,8 +71,6 @@ class AugmentedMF(BlockwiseCompleter):
     cross_component : {"baseline", "model"}, default="baseline"
         Prediction for cells whose row and column no chain of observed cells joins: the offsets alone, or
         what the factors happen to say.
-    max_iter : int, default=100
-        Limit of sweeps.
     tol : float, default=1e-6
         Stop when the squared change of the product UV' is below this share of its square, or when a sweep
         lowers the objective by less than this share.
@@ -81,18 +79,8 @@ class AugmentedMF(BlockwiseCompleter):
         ``tol``.
     max_nonzeros : int, default=200_000_000
         Non-zeros that ``augmentation="explicit"`` may store.
-    validation_fraction : float, optional
-        Share of the cells held out for early stopping; the best sweep is kept.
-    patience : int, default=5
-        Sweeps without improvement on held-out cells before stopping.
-    warm_start : bool, default=False
-        Start from the previous fit.
     random_state : int or Generator, optional
         Seed of the start and of the measurements.
-    n_jobs : int, optional
-        Threads; None takes all cores. The result does not depend on it.
-    verbose : int, default=0
-        1 shows a progress bar.
 
     Attributes
     ----------
@@ -109,8 +97,6 @@ class AugmentedMF(BlockwiseCompleter):
         Connected block of each row and column, largest first; -1 for those without a cell.
     history_ : list of dict
         ``objective``, ``time_s`` and ``change`` (squared change of the product) of each sweep.
-    n_iter_ : int
-        Sweeps done.
     converged_ : bool
         Whether a stopping rule was met before ``max_iter``.
 

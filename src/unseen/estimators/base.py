@@ -15,6 +15,7 @@ from unseen.data import Observations, Vocabulary
 from unseen.data.pattern import Pattern
 from unseen.diagnostics.identify import Spread, TrainingData, identifiability, spread_of
 from unseen.diagnostics.lists import steady_lists, within_blocks
+from unseen.docstrings import share_options
 from unseen.exceptions import InvalidDataError, NotInductiveError
 from unseen.linalg.blocked import matmul
 from unseen.parallel import one_blas_thread
@@ -57,6 +58,10 @@ class Completer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         col_features: Any = None,
     ) -> Self:
         """Learn from the stored cells of ``X``."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        share_options(cls)
 
     # -- hooks -----------------------------------------------------------------------
 

@@ -38,12 +38,6 @@ class BiasModel(Completer):
     ----------
     reg : float or (float, float), default=5.0
         Weight of the penalty on the biases of rows and columns, or one for each.
-    max_iter : int, default=200
-        Limit of sweeps.
-    tol : float, default=1e-6
-        Stop when a sweep lowers the objective by less than this share.
-    verbose : int, default=0
-        1 shows a progress bar.
 
     Attributes
     ----------
@@ -53,12 +47,6 @@ class BiasModel(Completer):
         Biases.
     row_factors_, col_factors_ : ndarray
         The same as factors with two coordinates.
-    history_ : list of dict
-        ``objective`` and ``time_s`` of each sweep.
-    n_iter_ : int
-        Sweeps done.
-    converged_ : bool
-        Whether the objective settled before ``max_iter``.
 
     Examples
     --------

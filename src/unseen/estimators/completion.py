@@ -33,24 +33,8 @@ class Completion(ComposedCompleter):
         cannot solve.
     center : {"none", "mean", "biases"}, default="none"
         Subtract nothing, the mean, or a :class:`BiasModel` first.
-    bias_reg : float, default=5.0
-        Ridge of the biases.
-    max_iter : int, default=100
-        Limit of sweeps.
-    tol : float, default=1e-5
-        Stop when a sweep lowers the objective by less than this share.
-    validation_fraction : float, optional
-        Share of the cells held out for early stopping; the best sweep is kept.
-    patience : int, default=5
-        Sweeps without improvement on held-out cells before stopping.
-    warm_start : bool, default=False
-        Start from the previous fit.
     random_state : int or Generator, optional
         Seed.
-    n_jobs : int, optional
-        Threads; None takes all cores. The result does not depend on it.
-    verbose : int, default=0
-        1 shows a progress bar.
 
     Attributes
     ----------
@@ -58,12 +42,6 @@ class Completion(ComposedCompleter):
         Stacked factors of all terms, offsets as extra coordinates.
     solver_ : Solver
         The solver that was used.
-    history_ : list of dict
-        ``objective`` and ``time_s`` of each sweep.
-    n_iter_ : int
-        Sweeps done.
-    converged_ : bool
-        Whether the objective settled before ``max_iter``.
 
     Examples
     --------

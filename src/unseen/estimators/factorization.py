@@ -57,33 +57,13 @@ class MatrixFactorization(ComposedCompleter):
         Start from small random factors, or from singular vectors of the observed cells, with rows and
         columns weighted by their number of cells. "svd" costs about as much as a sweep or two and
         most often saves more than that.
-    max_iter : int, default=50
-        Limit of sweeps.
-    tol : float, default=1e-5
-        Stop when a sweep lowers the objective by less than this share.
-    validation_fraction : float, optional
-        Share of the cells held out for early stopping; the best sweep is kept.
-    patience : int, default=5
-        Sweeps without improvement on held-out cells before stopping.
     warm_start : bool, default=False
         Start from the previous fit, as :class:`unseen.model_selection.GridSearch` does along ``reg``.
-    random_state : int or Generator, optional
-        Seed of the start.
-    n_jobs : int, optional
-        Threads; None takes all cores. The result does not depend on it.
-    verbose : int, default=0
-        1 shows a progress bar.
 
     Attributes
     ----------
     row_factors_, col_factors_ : ndarray
         Factors, offsets as extra coordinates.
-    history_ : list of dict
-        ``objective`` and ``time_s`` of each sweep.
-    n_iter_ : int
-        Sweeps done.
-    converged_ : bool
-        Whether the objective settled before ``max_iter``.
 
     Examples
     --------
@@ -173,8 +153,6 @@ class SoftImpute(PathMixin):
         Keep at most this many singular values.
     center : {"none", "mean", "biases"}, default="none"
         Subtract nothing, the mean, or a :class:`BiasModel` first.
-    bias_reg : float, default=5.0
-        Ridge of the biases.
     max_iter : int, default=200
         Limit of steps.
     tol : float, default=1e-6
@@ -183,14 +161,8 @@ class SoftImpute(PathMixin):
         Share of the cells held out for early stopping; the best step is kept.
     patience : int, default=5
         Steps without improvement on held-out cells before stopping.
-    warm_start : bool, default=False
-        Start from the previous fit.
     random_state : int or Generator, optional
         Seed of the subspace iteration.
-    n_jobs : int, optional
-        Threads; None takes all cores. The result does not depend on it.
-    verbose : int, default=0
-        1 shows a progress bar.
 
     Attributes
     ----------
@@ -205,8 +177,6 @@ class SoftImpute(PathMixin):
         How far from the optimum the answer can be.
     n_iter_ : int
         Steps done.
-    converged_ : bool
-        Whether the objective settled before ``max_iter``.
 
     Examples
     --------

@@ -176,14 +176,6 @@ class GIMCClustering(ObservedPairClusterer):
         Restarts of k-means.
     max_iter : int, default=30
         Limit of sweeps in which maps move.
-    tol : float, default=1e-4
-        Stop when a sweep lowers the objective by less than this share.
-    random_state : int or Generator, optional
-        Seed of the starts.
-    n_jobs : int, optional
-        Threads; None takes all cores. The result does not depend on it.
-    verbose : int, default=0
-        1 shows a progress bar.
 
     Attributes
     ----------
@@ -199,10 +191,6 @@ class GIMCClustering(ObservedPairClusterer):
         Share of held-out pairs that were wrong, for each penalty of the list.
     history_ : list of dict
         ``objective`` and more of each sweep.
-    n_iter_ : int
-        Sweeps done.
-    converged_ : bool
-        Whether the objective settled before ``max_iter``.
 
     Examples
     --------
@@ -300,16 +288,6 @@ class MCCC(ObservedPairClusterer):
         Rank of the pair matrix; ``n_clusters`` by default.
     n_init : int, default=10
         Restarts of k-means.
-    max_iter : int, default=50
-        Limit of sweeps.
-    tol : float, default=1e-4
-        Stop when a sweep lowers the objective by less than this share.
-    random_state : int or Generator, optional
-        Seed of the starts.
-    n_jobs : int, optional
-        Threads; None takes all cores. The result does not depend on it.
-    verbose : int, default=0
-        1 shows a progress bar.
 
     Attributes
     ----------
@@ -325,10 +303,6 @@ class MCCC(ObservedPairClusterer):
         Share of held-out pairs that were wrong, for each penalty of the list.
     history_ : list of dict
         ``objective`` and more of each sweep.
-    n_iter_ : int
-        Sweeps done.
-    converged_ : bool
-        Whether the objective settled before ``max_iter``.
 
     Examples
     --------

@@ -56,26 +56,12 @@ class GIMC(ComposedCompleter):
     center : {"none", "mean", "biases"}, default="none"
         Subtract nothing, the mean, or a :class:`BiasModel` first. Biases speak only about
         rows and columns with observed cells.
-    bias_reg : float, default=5.0
-        Ridge of the biases.
     max_iter : int, default=50
         Limit of sweeps in which maps move.
-    tol : float, default=1e-4
-        Stop when a sweep lowers the objective by less than this share.
     cg_steps : int, default=20
         Limit of conjugate gradient steps for each factor in a sweep.
-    validation_fraction : float, optional
-        Share of the cells held out for early stopping; the best sweep is kept.
-    patience : int, default=5
-        Sweeps without improvement on held-out cells before stopping.
     warm_start : bool, default=False
         Start from the previous fit, learned maps included.
-    random_state : int or Generator, optional
-        Seed of the start.
-    n_jobs : int, optional
-        Threads; None takes all cores. The result does not depend on it.
-    verbose : int, default=0
-        1 shows a progress bar.
 
     Attributes
     ----------
@@ -85,10 +71,6 @@ class GIMC(ComposedCompleter):
         Among others the learned maps, such as ``"0.row_map.projections"``.
     history_ : list of dict
         ``objective``, ``time_s``, ``cg_steps`` and ``map_trials`` of each sweep.
-    n_iter_ : int
-        Sweeps done.
-    converged_ : bool
-        Whether the objective settled before ``max_iter``.
 
     Examples
     --------

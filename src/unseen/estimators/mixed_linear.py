@@ -85,25 +85,11 @@ class MixedLinear(Explained, PathMixin):
     center : {"none", "mean", "biases"}, default="none"
         Subtract nothing (as in the paper), the mean, or a :class:`BiasModel` first. Biases suit
         ratings, but take from G what features say about new rows and columns.
-    bias_reg : float, default=5.0
-        Ridge of the biases.
-    max_iter : int, default=500
-        Limit of sweeps.
     tol : float, default=1e-4
         Stop when the constraint, G and E on the observed cells change by less (hard), or when a
         sweep lowers the objective by less than this share (soft).
-    validation_fraction : float, optional
-        Share of the cells held out for early stopping; the best sweep is kept.
-    patience : int, default=5
-        Sweeps without improvement on held-out cells before stopping.
-    warm_start : bool, default=False
-        Start from the previous fit.
     random_state : int or Generator, optional
         Seed of the subspace iteration.
-    n_jobs : int, optional
-        Threads; None takes all cores. The result does not depend on it.
-    verbose : int, default=0
-        1 shows a progress bar.
 
     Attributes
     ----------
@@ -120,8 +106,6 @@ class MixedLinear(Explained, PathMixin):
     history_ : list of dict
         ``objective``, ``time_s``, ``rank``, ``residual`` and, for the hard form, ``feasibility`` of each
         sweep.
-    n_iter_ : int
-        Sweeps done.
     converged_ : bool
         Whether the stopping rule was met before ``max_iter``.
 

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from unseen import io
 from unseen.cores import Full, LowRank
 from unseen.data import Observations
+from unseen.docstrings import share_options
 from unseen.estimators.completion import Completion
 from unseen.estimators.pu_inductive import side_map
 from unseen.estimators.pu_rates import given_rates
@@ -38,6 +39,10 @@ class PairClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     labels_: IndexArray
     n_features_in_: int
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        share_options(cls)
 
     def fit(self, X: Any, y: None = None, *, pairs: Any = None, same: Any = None) -> Self:
         """Cluster the rows of ``X``.
@@ -124,16 +129,6 @@ class PUClustering(PairClusterer):
         gradients, for many features.
     n_init : int, default=10
         Restarts of k-means.
-    max_iter : int, default=200
-        Limit of sweeps.
-    tol : float, default=1e-4
-        Stop when a sweep lowers the objective by less than this share.
-    random_state : int or Generator, optional
-        Seed of the starts.
-    n_jobs : int, optional
-        Threads; None takes all cores. The result does not depend on it.
-    verbose : int, default=0
-        1 shows a progress bar.
 
     Attributes
     ----------
@@ -143,8 +138,6 @@ class PUClustering(PairClusterer):
         What k-means saw: ``embedding_ @ embedding_.T`` is the leading part of the scores.
     completer_ : Completion
         Scores of pairs: ``completer_.predict_entries(i, j)``; not symmetric by itself.
-    n_iter_ : int
-        Sweeps done.
 
     Examples
     --------

@@ -71,18 +71,8 @@ class BiasMC(PositiveCompleter):
         Length of the lists that alpha="auto" judges.
     init : {"random", "svd"}, default="random"
         Start of "als" and "ccd": small random factors or a truncated SVD of the positives.
-    max_iter : int, default=50
-        Limit of sweeps.
-    tol : float, default=1e-4
-        Stop when a sweep lowers the objective by less than this share.
-    warm_start : bool, default=False
-        Start from the previous fit.
     random_state : int or Generator, optional
         Seed of the start and of the held-out positives.
-    n_jobs : int, optional
-        Threads; None takes all cores. The result does not depend on it.
-    verbose : int, default=0
-        1 shows a progress bar.
 
     Attributes
     ----------
@@ -98,12 +88,6 @@ class BiasMC(PositiveCompleter):
         Weight of the penalty in numbers.
     threshold_ : float
         Cut of :meth:`predict_labels`.
-    history_ : list of dict
-        ``objective`` and ``time_s`` of each sweep.
-    n_iter_ : int
-        Sweeps done.
-    converged_ : bool
-        Whether the objective settled before ``max_iter``.
 
     Examples
     --------
@@ -222,21 +206,11 @@ class ShiftMC(PositiveCompleter):
     threshold : {"midpoint", "prior"} or float, default="midpoint"
         Where :meth:`predict_labels` cuts: at 1/2, at the quantile that leaves a share
         ``class_prior_`` above, or at a number.
-    max_iter : int, default=200
-        Limit of sweeps.
     tol : float, default=1e-4
         Stop when a sweep lowers the objective by less than this share; for "box" the relative
         residual between the bounded and the low-rank half.
     max_dense_cells : int, default=50_000_000
         For "box": refuse targets with more cells.
-    warm_start : bool, default=False
-        Start from the previous fit.
-    random_state : int or Generator, optional
-        Seed of the start.
-    n_jobs : int, optional
-        Threads; None takes all cores. The result does not depend on it.
-    verbose : int, default=0
-        1 shows a progress bar.
 
     Attributes
     ----------
@@ -248,8 +222,6 @@ class ShiftMC(PositiveCompleter):
         Penalty and cut in numbers.
     history_ : list of dict
         ``objective`` and ``time_s`` of each sweep; for "box" also the residuals ``primal`` and ``dual``.
-    n_iter_ : int
-        Sweeps done.
     converged_ : bool
         Whether it settled before ``max_iter``.
 

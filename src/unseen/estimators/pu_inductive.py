@@ -107,18 +107,8 @@ class BiasIMC(_Inductive, BiasMC):
         Where :meth:`predict_labels` cuts, as in :class:`BiasMC`.
     list_length : int, default=10
         Length of the lists that alpha="auto" judges.
-    max_iter : int, default=100
-        Limit of sweeps.
-    tol : float, default=1e-5
-        Stop when a sweep lowers the objective by less than this share.
-    warm_start : bool, default=False
-        Start from the previous fit.
     random_state : int or Generator, optional
         Seed of the start and of the held-out positives.
-    n_jobs : int, optional
-        Threads; None takes all cores. The result does not depend on it.
-    verbose : int, default=0
-        1 shows a progress bar.
 
     Attributes
     ----------
@@ -128,12 +118,6 @@ class BiasIMC(_Inductive, BiasMC):
         As in :class:`BiasMC`.
     alpha_path_ : list of dict
         For alpha="auto", what was tried, as in :class:`BiasMC`.
-    history_ : list of dict
-        ``objective`` and ``time_s`` of each sweep.
-    n_iter_ : int
-        Sweeps done.
-    converged_ : bool
-        Whether the objective settled before ``max_iter``.
 
     Examples
     --------
@@ -227,20 +211,10 @@ class ShiftIMC(_Inductive):
         None: values other than one are refused. False: every non-zero is one positive.
     threshold : {"midpoint", "prior"} or float, default="midpoint"
         Where :meth:`predict_labels` cuts, as in :class:`ShiftMC`.
-    max_iter : int, default=200
-        Limit of sweeps.
     tol : float, default=1e-5
         Stop when a sweep lowers the objective by less than this share; for "box" the relative residual.
     max_dense_cells : int, default=50_000_000
         For "box": refuse targets with more cells.
-    warm_start : bool, default=False
-        Start from the previous fit.
-    random_state : int or Generator, optional
-        Seed of the start.
-    n_jobs : int, optional
-        Threads; None takes all cores. The result does not depend on it.
-    verbose : int, default=0
-        1 shows a progress bar.
 
     Attributes
     ----------
@@ -248,10 +222,6 @@ class ShiftIMC(_Inductive):
         Factors of the training rows and columns.
     alpha_, rho_, class_prior_, reg_, threshold_ : float
         As in :class:`ShiftMC`.
-    history_ : list of dict
-        ``objective`` and ``time_s`` of each sweep.
-    n_iter_ : int
-        Sweeps done.
     converged_ : bool
         Whether it settled before ``max_iter``.
 

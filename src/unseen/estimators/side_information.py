@@ -47,8 +47,6 @@ class Maxide(Explained, PathMixin):
         features, and so the model, does not depend on it.
     center : {"none", "mean", "biases"}, default="none"
         Subtract nothing, the mean, or a :class:`BiasModel` first.
-    bias_reg : float, default=5.0
-        Ridge of the biases.
     continuation : int, default=0
         Stages of decreasing penalty before ``reg`` itself.
     max_iter : int, default=500
@@ -59,14 +57,8 @@ class Maxide(Explained, PathMixin):
         Share of the cells held out for early stopping; the best step is kept.
     patience : int, default=5
         Steps without improvement on held-out cells before stopping.
-    warm_start : bool, default=False
-        Start from the previous fit.
     random_state : int or Generator, optional
         Seed of the spectral estimates of large problems.
-    n_jobs : int, optional
-        Threads; None takes all cores. The result does not depend on it.
-    verbose : int, default=0
-        1 shows a progress bar.
 
     Attributes
     ----------
@@ -80,8 +72,6 @@ class Maxide(Explained, PathMixin):
         ``objective``, ``time_s`` and ``residual`` (length of the step) of each step.
     n_iter_ : int
         Steps done.
-    converged_ : bool
-        Whether the objective settled before ``max_iter``.
 
     Examples
     --------
@@ -174,24 +164,8 @@ class DirtyIMC(Explained, PathMixin):
         Centre features and scale them to unit variance.
     center : {"none", "mean", "biases"}, default="none"
         Subtract nothing, the mean, or a :class:`BiasModel` first.
-    bias_reg : float, default=5.0
-        Ridge of the biases.
-    max_iter : int, default=200
-        Limit of sweeps.
-    tol : float, default=1e-5
-        Stop when a sweep lowers the objective by less than this share.
-    validation_fraction : float, optional
-        Share of the cells held out for early stopping; the best sweep is kept.
-    patience : int, default=5
-        Sweeps without improvement on held-out cells before stopping.
-    warm_start : bool, default=False
-        Start from the previous fit.
     random_state : int or Generator, optional
         Seed of the subspace iteration.
-    n_jobs : int, optional
-        Threads; None takes all cores. The result does not depend on it.
-    verbose : int, default=0
-        1 shows a progress bar.
 
     Attributes
     ----------
@@ -203,10 +177,6 @@ class DirtyIMC(Explained, PathMixin):
         How far from the optimum the answer can be.
     history_ : list of dict
         ``objective``, ``time_s``, ``rank`` of N and ``residual`` of each sweep.
-    n_iter_ : int
-        Sweeps done.
-    converged_ : bool
-        Whether the objective settled before ``max_iter``.
 
     Examples
     --------

@@ -40,8 +40,6 @@ class SparseBilinear(Explained, PathMixin):
         that were given.
     center : {"none", "mean", "biases"}, default="mean"
         Subtract nothing, the mean, or a :class:`BiasModel` first.
-    bias_reg : float, default=5.0
-        Ridge of the biases.
     max_iter : int, default=500
         Limit of steps.
     tol : float, default=1e-7
@@ -50,14 +48,8 @@ class SparseBilinear(Explained, PathMixin):
         Share of the cells held out for early stopping; the best step is kept.
     patience : int, default=5
         Steps without improvement on held-out cells before stopping.
-    warm_start : bool, default=False
-        Start from the previous fit.
     random_state : int or Generator, optional
         Not used by the solver, which is deterministic; draws the held-out cells.
-    n_jobs : int, optional
-        Threads; None takes all cores. The result does not depend on it.
-    verbose : int, default=0
-        1 shows a progress bar.
 
     Attributes
     ----------
@@ -71,8 +63,6 @@ class SparseBilinear(Explained, PathMixin):
         ``objective``, ``time_s`` and ``residual`` of each step.
     n_iter_ : int
         Steps done.
-    converged_ : bool
-        Whether the objective settled before ``max_iter``.
 
     Examples
     --------

@@ -177,10 +177,6 @@ class ALS(Solver):
 
     Parameters
     ----------
-    max_iter : int, default=50
-        Limit of sweeps.
-    tol : float, default=1e-5
-        Stop when a sweep lowers the objective by less than this share.
     method : {"cholesky", "cg"}, default="cholesky"
         How each small system is solved; "cg" takes a few warm-started steps.
     cg_steps : int, default=3

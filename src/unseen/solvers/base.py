@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from tqdm.auto import tqdm
 
 from unseen.data import Observations
+from unseen.docstrings import share_options
 from unseen.exceptions import ConvergenceWarning, DivergedError, UnsupportedComposition
 from unseen.problem import Problem
 from unseen.solvers.certificates import Certificate, certify
@@ -194,6 +195,10 @@ class Solver(BaseEstimator):  # type: ignore[misc]
     def __init__(self, max_iter: int = 50, tol: float = 1e-5) -> None:
         self.max_iter = max_iter
         self.tol = tol
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        share_options(cls, attributes=False)
 
     @abstractmethod
     def refuses(self, problem: Problem) -> str | None:

@@ -31,10 +31,6 @@ class BlockProx(Solver):
 
     Parameters
     ----------
-    max_iter : int, default=200
-        Limit of sweeps.
-    tol : float, default=1e-6
-        Stop when a sweep lowers the objective by less than this share.
     core_steps : int, default=5
         Steps on the core in a sweep.
     start_steps : int, default=100

@@ -30,10 +30,6 @@ class CCD(Solver):
 
     Parameters
     ----------
-    max_iter : int, default=50
-        Limit of sweeps.
-    tol : float, default=1e-5
-        Stop when a sweep lowers the objective by less than this share.
     inner : int, default=1
         Passes over a component before the next one.
     """

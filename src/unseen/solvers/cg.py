@@ -30,8 +30,6 @@ class AlternatingCG(Solver):
     ----------
     max_iter : int, default=50
         Limit of sweeps over all arrays.
-    tol : float, default=1e-5
-        Stop when a sweep lowers the objective by less than this share.
     cg_steps : int, default=20
         Limit of steps for each array.
     cg_tol : float, default=1e-3

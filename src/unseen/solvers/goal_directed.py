@@ -32,8 +32,6 @@ class GoalDirected(Solver):
     ----------
     max_iter : int, default=50
         Limit of sweeps; each moves every learned map and solves for the coefficients once.
-    tol : float, default=1e-5
-        Stop when a sweep lowers the objective by less than this share.
     step : {"armijo", "lbfgs"}, default="armijo"
         How maps move: one step along the gradient for each side, as in the paper, or
         ``lbfgs_steps`` quasi-Newton steps of all maps together.

@@ -34,8 +34,6 @@ class AlternatingLineSearch(Solver):
 
     Parameters
     ----------
-    max_iter : int, default=100
-        Limit of sweeps.
     tol : float, default=1e-6
         Stop when the squared change of the product is below this share of its square, or when a sweep
         lowers the objective by less than this share.
@@ -105,8 +103,6 @@ class AugmentedALS(ALS):
 
     Parameters
     ----------
-    max_iter : int, default=100
-        Limit of sweeps.
     tol : float, default=1e-6
         Stop when the squared change of the product is below this share of its square, or when a sweep
         lowers the objective by less than this share.

@@ -80,8 +80,6 @@ class MixedSolver(Solver):
 
     Parameters
     ----------
-    max_iter : int, default=500
-        Limit of sweeps.
     tol : float, default=1e-4
         Stopping rule of the solver.
     max_rank : int, optional

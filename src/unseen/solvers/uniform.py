@@ -39,10 +39,6 @@ class UniformALS(Solver):
 
     Parameters
     ----------
-    max_iter : int, default=50
-        Limit of sweeps.
-    tol : float, default=1e-5
-        Stop when a sweep lowers the objective by less than this share.
     cg_steps : int, default=20
         Limit of conjugate gradient steps in a sweep, from the factors of the last.
     cg_tol : float, default=1e-4
