@@ -215,7 +215,6 @@ def test_predictions_with_a_spread_need_the_weights_again(run, weighted, tmp_pat
         (["--weight", "z"], "--weight z: no such column"),
         (["--weight", "stars"], "has another meaning"),
         (["--weight", "w", "--method", "katz"], "links have no weights"),
-        (["--weight", "w", "--memory", "1GiB"], "a fit by blocks lets every cell count one"),
         (["--weight", "w", "--edges", "directed"], "a list of edges has no columns"),
     ],
 )

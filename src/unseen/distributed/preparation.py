@@ -24,24 +24,26 @@ BIAS_SWEEPS = 15
 
 @dataclass(frozen=True)
 class CellSums:
-    """A block's share of sums over the cells: number, weights, weighted and plain values."""
+    """A block's share of sums over the cells: numbers (of all, of those that count), weights, values."""
 
     n_cells: int
     n_merged: int
+    n_counting: int
     weight: float
     weighted: float
-    total: float
 
 
 def count_cells(block: CellBlock, dtype: str) -> CellSums:
     """Sums over the cells of a block, from which the mean follows."""
     values = block.filled(dtype)
-    total = float(np.sum(values, dtype=np.float64))
+    numbers = (block.n_cells, block.n_merged)
     if block.weights is None:
-        return CellSums(block.n_cells, block.n_merged, float(block.n_cells), total, total)
+        total = float(np.sum(values, dtype=np.float64))
+        return CellSums(*numbers, block.n_cells, float(block.n_cells), total)
     weights = block.weights.astype(np.float64)
-    weighted = float(np.dot(weights, values))
-    return CellSums(block.n_cells, block.n_merged, float(weights.sum()), weighted, total)
+    return CellSums(
+        *numbers, int(np.count_nonzero(weights)), float(weights.sum()), float(np.dot(weights, values))
+    )
 
 
 def slope_sums(block: CellBlock, settings: Settings) -> float:
@@ -96,9 +98,9 @@ class Totals:
 
     n_cells: int
     n_merged: int
+    n_counting: int
     weight: float
     weighted: float
-    total: float
 
     @property
     def mean(self) -> float:
@@ -109,7 +111,7 @@ class Totals:
 def count(engine: Engine, dtype: str) -> Totals:
     """Add up the blocks of rows in their order."""
     parts: list[CellSums] = engine.each("row", count_cells, CELLS, dtype)
-    names = ("n_cells", "n_merged", "weight", "weighted", "total")
+    names = ("n_cells", "n_merged", "n_counting", "weight", "weighted")
     return Totals(*(sum(getattr(part, name) for part in parts) for name in names))
 
 

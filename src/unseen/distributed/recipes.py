@@ -39,6 +39,7 @@ class _Counted(NamedTuple):
 
     nnz: int
     shape: tuple[int, int]
+    weights: None = None
 
 
 @dataclass
@@ -86,7 +87,7 @@ class Recipe:
 
     def settings(self, counted: Totals, shape: tuple[int, int], dtype: str, n_threads: int) -> Settings:
         """Loss, penalty and solver, from the hyper-parameters and the number of cells."""
-        model, cells = self.model, _Counted(counted.n_cells, shape)
+        model, cells = self.model, _Counted(counted.n_counting, shape)
         if self.positive:
             self.rates = model._set_rates(cells, dict.fromkeys(SIDES), check_rng(model.random_state))
             model.reg_ = parse_reg(model.reg)[0]
@@ -94,7 +95,7 @@ class Recipe:
         terms = [clone(term) for term in composed.terms]
         loss, solver = clone(composed.loss), clone(composed.solver)
         if self.augmented:
-            model._weigh(loss, shape, counted.n_cells)
+            model._weigh(loss, shape, counted.n_counting)
         solver.set_params(
             max_iter=check_count("max_iter", model.max_iter),
             tol=check_positive("tol", model.tol, strict=False),
@@ -132,7 +133,7 @@ class Recipe:
     def start_size(self, size: float, counted: Totals) -> StartSize:
         """How large random factors start, as in a fit in memory; ``size`` is the scale of the targets."""
         if self.augmented:
-            return StartSize(self.model._start_spread(counted.total / counted.n_cells), only_seen=True)
+            return StartSize(self.model._start_spread(counted.mean), only_seen=True)
         return StartSize(float(np.sqrt(min(max(size, 1e-3), 1e3) / self.rank)))
 
     def widths(self) -> dict[str, int | None]:
