@@ -2,8 +2,9 @@
 
 The manifest names the arrays file and its digest and is replaced in one step, so a reader
 sees the old model or the new one, never a mixture; whatever goes wrong while saving, the
-old model stays. Loading checks sizes and digests first and creates only classes of this
-package, or ones that the caller names.
+old model stays. Loading checks sizes and digests and creates only classes of this
+package, or ones that the caller names. The manifest has a digest of its own; models that were
+saved before it had one still load, with a warning.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import json
 import os
 import re
 import secrets
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from unseen.encoding import decode, encode
-from unseen.exceptions import ModelFileError
+from unseen.exceptions import DataWarning, ModelFileError
 from unseen.typing import Array
 
 __all__ = ["load", "save"]
@@ -79,6 +81,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
             },
             "model": content,
         }
+        manifest["sha256"] = _manifest_digest(manifest)
         manifest_path.write_text(json.dumps(manifest, indent=1, allow_nan=False), encoding="utf-8")
         _flush(manifest_path)
         os.replace(manifest_path, directory / MANIFEST)
@@ -133,9 +136,20 @@ def load(path: str | os.PathLike[str], *, custom: Iterable[type] = ()) -> Any:
         raise ModelFileError(f"{directory / MANIFEST}: {count!r} arrays; at most {MAX_ARRAYS} are accepted")
     try:
         arrays = load_file(arrays_path)
-        return decode(manifest["model"], arrays, {cls.__name__: cls for cls in custom})
+        model = decode(manifest["model"], arrays, {cls.__name__: cls for cls in custom})
     except (SafetensorError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ModelFileError(f"{str(directory)!r} is not a readable model: {error}") from error
+    # Last, so that what is wrong is named where it can be.
+    if "sha256" not in manifest:
+        warnings.warn(
+            f"{str(directory)!r} was saved before manifests had a digest, so changes in its {MANIFEST} would "
+            "go unnoticed; save the model again",
+            DataWarning,
+            stacklevel=2,
+        )
+    elif manifest["sha256"] != _manifest_digest(manifest):
+        raise ModelFileError(f"{directory / MANIFEST} was altered: its sha256 is not the one that it names")
+    return model
 
 
 def _read_manifest(directory: Path) -> dict[str, Any]:
@@ -170,6 +184,12 @@ def _flush(path: Path) -> None:
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _manifest_digest(manifest: dict[str, Any]) -> str:
+    """Digest of all that a manifest says but the digest itself, however it is laid out."""
+    content = {key: value for key, value in manifest.items() if key != "sha256"}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _version() -> str:

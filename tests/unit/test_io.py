@@ -16,7 +16,7 @@ import pytest
 
 import unseen
 from unseen import BiasModel, Completion, Given, Identity, LowRank, Observations, Ridge, Term
-from unseen.exceptions import ModelFileError
+from unseen.exceptions import DataWarning, ModelFileError
 
 X = np.array([[1.0, 2.0, np.nan], [2.0, np.nan, 4.0], [3.0, 1.0, 2.0]])
 
@@ -226,3 +226,15 @@ def test_what_needs_pickle_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelFileError, match="without pickle"):
         model.save(tmp_path / "m")
     assert not (tmp_path / "m").exists()
+
+
+def test_a_change_of_the_manifest_that_decodes_is_noticed(saved: Path) -> None:
+    edit(saved, lambda manifest: manifest["model"]["params"].update(reg=123.0))
+    with pytest.raises(ModelFileError, match=r"manifest\.json was altered"):
+        unseen.load(saved)
+
+
+def test_models_without_a_digest_of_the_manifest_load_with_a_note(saved: Path) -> None:
+    edit(saved, lambda manifest: manifest.pop("sha256"))
+    with pytest.warns(DataWarning, match="saved before manifests had a digest"):
+        unseen.load(saved)
