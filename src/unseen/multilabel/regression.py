@@ -37,7 +37,7 @@ class LinearMap:
         if sparse.issparse(self.weights):
             product = part @ self.weights
             dense: FloatArray = product.toarray() if sparse.issparse(product) else np.asarray(product)
-            return dense.astype(X.dtype, copy=False)
+            return np.ascontiguousarray(dense, dtype=X.dtype)
         return as_design(part, n_threads).dot(np.asarray(self.weights))
 
     @property
@@ -94,7 +94,7 @@ def regress(
             ConvergenceWarning,
             stacklevel=4,
         )
-    weights = found.coefficients
+    weights = np.ascontiguousarray(found.coefficients)  # as a saved model has them, to the last bit
     return LinearMap(features, _pruned(weights, prune) if prune > 0.0 else weights)
 
 
