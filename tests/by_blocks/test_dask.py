@@ -32,13 +32,14 @@ from unseen import (  # noqa: E402
 )
 from unseen.distributed import DaskCompleter, DiskCompleter, fit_learners  # noqa: E402
 from unseen.distributed.cluster import Cluster, check_reports, check_room  # noqa: E402
-from unseen.distributed.steps import solve_block  # noqa: E402
+from unseen.distributed.steps import Part, solve_block  # noqa: E402
 from unseen.exceptions import (  # noqa: E402
     ClusterError,
     InvalidDataError,
     TooLargeError,
     UnsupportedComposition,
 )
+from unseen.linalg.blocked import gram  # noqa: E402
 from unseen.losses import Background, Squared  # noqa: E402
 from unseen.solvers import AlternatingCG  # noqa: E402
 
@@ -224,6 +225,28 @@ def test_a_plan_that_does_not_fit_is_refused_before_it_starts() -> None:
         task = client.submit(time.sleep, 0)
         with pytest.raises(ClusterError, match="no running worker for 1 s"):
             Cluster(client, patience=1.0).collect([task])
+
+
+def drawn(count: int) -> Any:
+    return Part(np.random.default_rng(count).standard_normal((150, 3)))
+
+
+def gram_of(part: Part) -> tuple[bool, np.ndarray]:
+    return part.gram.flags.aligned, gram(part.gram)
+
+
+def test_what_came_over_the_network_is_multiplied_as_what_stayed() -> None:
+    with cluster_of(2, protocol="tcp://") as cluster, distributed.Client(cluster) as client:
+        ours = Cluster(client)
+        ours.settle(2)
+        for count in range(8):  # keys of other lengths put the arrays to other places of a message
+            part = ours.submit(0, drawn, count, key=count * "x" + "part")
+            there = ours.submit(1, gram_of, part, key=f"gram-{count}")
+            is_aligned, found = ours.collect([there])[0]
+            assert ours.collect([part])[0].gram.flags.aligned
+            assert is_aligned
+            np.testing.assert_array_equal(found, gram(drawn(count).gram))
+            assert len(client.who_has([part])["x" * count + "part"]) == 2  # it was sent
 
 
 def test_tasks_at_home_go_elsewhere_when_all_workers_were_lost() -> None:

@@ -7,11 +7,18 @@ import concurrent.futures
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
+from dataclasses import is_dataclass
+from functools import partial
 from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
 
 from unseen.exceptions import ClusterError, TooLargeError
 
-__all__ = ["Cluster", "check_reports", "check_room", "connect"]
+__all__ = ["Cluster", "aligned", "check_reports", "check_room", "connect", "run_aligned"]
 
 TICK_S = 1.0
 """How often somebody who waits looks whether the scheduler is still there."""
@@ -100,12 +107,32 @@ def connect(client: Any) -> Any:
         ) from error
 
 
+def aligned(value: Any) -> Any:
+    """The same with arrays at addresses that are multiples of their numbers' size.
+
+    An array that comes over the network lies wherever the message put it. NumPy multiplies and adds such
+    arrays in another way, so bits would depend on where a block has been.
+    """
+    if isinstance(value, np.ndarray):
+        return value if value.flags.aligned else value.copy(order="K")
+    if type(value) in (list, tuple):
+        return type(value)(map(aligned, value))
+    if is_dataclass(value) or sparse.issparse(value) or isinstance(value, BaseEstimator):
+        own = getattr(value, "__dict__", {})
+        moved = {name: aligned(part) for name, part in own.items()}
+        if any(moved[name] is not part for name, part in own.items()):
+            value = copy(value)
+            value.__dict__.update(moved)
+    return value
+
+
+def run_aligned(function: Any, *args: Any, after: None = None, **kwargs: Any) -> Any:
+    """Run a task on a worker; ``after`` is there to be waited for."""
+    return function(*map(aligned, args), **kwargs)
+
+
 def _nothing() -> None:
     pass
-
-
-def _after(_: None, function: Any, *args: Any, **kwargs: Any) -> Any:
-    return function(*args, **kwargs)
 
 
 class Cluster:
@@ -214,15 +241,16 @@ class Cluster:
                 # a worker that is gone, even if others may run them. This one waits for a task of anywhere.
                 if self._anywhere is None:
                     self._anywhere = self.client.submit(_nothing, pure=False)
-                args, function = (self._anywhere, function, *args), _after
-            return self.client.submit(function, *args, key=key, pure=False, **where, **kwargs)
+                kwargs["after"] = self._anywhere
+            return self.client.submit(run_aligned, function, *args, key=key, pure=False, **where, **kwargs)
 
     def map(self, number: int | None, function: Any, *lists: Sequence[Any], keys: list[str]) -> list[Any]:
         """Run a task for each element of lists at the home of a block; None leaves it to the scheduler."""
         home = None if number is None else self.home(number)
         where = {} if home is None else {"workers": [home], "allow_other_workers": True}
         with self._watched():
-            return list(self.client.map(function, *lists, key=keys, pure=False, **where))
+            call = partial(run_aligned, function)
+            return list(self.client.map(call, *lists, key=keys, pure=False, **where))
 
     # -- waiting ---------------------------------------------------------------------
 
@@ -248,7 +276,7 @@ class Cluster:
 
         self.wait(futures)
         try:
-            return list(self._ask(self.client._gather, list(futures)))
+            return list(map(aligned, self._ask(self.client._gather, list(futures))))
         except KilledWorker as error:
             raise ClusterError(
                 f"a task ended several workers ({error}); most often they ran out of memory: more blocks "

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from unseen.distributed.cluster import Cluster, connect
+from unseen.distributed.cluster import Cluster, connect, run_aligned
 from unseen.exceptions import UnsupportedComposition
 from unseen.multilabel.learners import Learner, Part
 from unseen.multilabel.neighbour_base import NeighbourClassifier
@@ -107,6 +107,7 @@ class _SharedFit:
                 plain.__dict__.pop(name, None)
             self._data = self._cluster.client.scatter([plain, X, Y], hash=False)
         task = self._cluster.client.submit(
+            run_aligned,
             _fit_part,
             *self._data,
             rows,
