@@ -17,6 +17,7 @@ SAYS = {
     "model_selection": "estimators, splits and searches, embeddings",
     "datasets": "data sets, metrics, saving; solvers",
     "encoding": "the objective, bound to data",
+    "scores": "from learned arrays to scores and back",
     "terms": "what an objective is made of",
     "maps": "maps, cores, penalties, measurements",
     "linalg": "sparse plus Gram, designs, decompositions",

@@ -13,23 +13,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from unseen import kernels
 from unseen.cores import Full, LowRank
 from unseen.data import Observations
-from unseen.exceptions import InvalidDataError, UnsupportedComposition
-from unseen.linalg.blocked import matmul
-from unseen.linalg.designs import Design
+from unseen.exceptions import UnsupportedComposition
 from unseen.linalg.draws import positive, random_factor
-from unseen.linalg.pairs import Pair, core_pair
+from unseen.linalg.factors import Pair, core_pair
 from unseen.linalg.score_gradient import Blank, ScoreGradient
 from unseen.losses import CellLoss, Loss
 from unseen.regularisers import Penalty, Regulariser, Separable
+from unseen.scores import GradientByScores, Scores
 from unseen.sensing import Measured, MeasuredGradient, Sensing
-from unseen.state import State, map_params
+from unseen.state import State
 from unseen.terms import BoundTerm, Term
 from unseen.totals import ScoreConstraint, TotalPart, total_parts
 from unseen.typing import Array, Features, FloatArray
@@ -38,13 +37,12 @@ from unseen.validation import check_count
 __all__ = ["BoundTerm", "Pair", "Problem", "core_pair"]
 
 P = TypeVar("P", bound=Regulariser | ScoreConstraint)
-GradientByScores: TypeAlias = ScoreGradient | MeasuredGradient
 
 CELLS_OF_SCORES = 1 << 18
 """Cells whose scores are made at a time where only their sum is wanted; they stay in cache."""
 
 
-class Problem:
+class Problem(Scores):
     """A composition bound to data.
 
     Parameters
@@ -80,26 +78,20 @@ class Problem:
         measurement: Sensing | None = None,
         n_threads: int = 1,
     ) -> None:
-        self.observations = observations
+        super().__init__(
+            observations,
+            terms,
+            row_features=row_features,
+            col_features=col_features,
+            known=known,
+            n_threads=n_threads,
+        )
         self.loss = loss
-        self.known = known
         self.total = total_parts(total)
         self.measurement = measurement
-        self.terms = [BoundTerm(place, *term.parts()) for place, term in enumerate(terms)]
-        self.features = {"row": row_features, "col": col_features}
-        self.n_threads = n_threads
-        self._fixed_designs: dict[tuple[int, str], Design] = {}
-        self._last_designs: dict[tuple[int, str], tuple[State, Design]] = {}
         self._degrees: dict[str, FloatArray] = {}
         self._cell_loss: CellLoss | None = None
         self._measured: Measured | None = None
-        for term in self.terms:
-            for side, a_map in (("row", term.row_map), ("col", term.col_map)):
-                if a_map.needs_features and self.features[side] is None:
-                    raise InvalidDataError(
-                        f"{type(a_map).__name__} needs {side}_features, and none were given; "
-                        f"pass {side}_features=, or use Identity() on that side"
-                    )
 
     def only(self, places: Sequence[int]) -> Problem:
         """The same problem with some of its terms; designs already computed are shared.
@@ -206,63 +198,6 @@ class Problem:
                 inside = np.abs(state[key]) if rule.lower >= 0 else state[key]
                 out[key] = np.clip(inside, rule.lower, rule.upper)
         return out
-
-    def blocks(self, state: State) -> list[str]:
-        """Names of the arrays that a solver may move."""
-        keys = []
-        for term in self.terms:
-            keys += [term.key(name) for name in ("row", "col", "core") if term.key(name) in state]
-            for side, a_map in (("row", term.row_map), ("col", term.col_map)):
-                keys += [term.key(f"{side}_map.{name}") for name in a_map.learned]
-        return keys
-
-    # -- scores ----------------------------------------------------------------------
-
-    def designs(self, term: BoundTerm, state: State) -> tuple[Design, Design]:
-        """Design matrices of a term; those of fixed maps are computed once.
-
-        Of a learned map the last design is kept, and serves for as long as its params are the same
-        arrays: a state's arrays must be replaced, never written into.
-        """
-        return self._design(term, "row", state), self._design(term, "col", state)
-
-    def _design(self, term: BoundTerm, side: str, state: State) -> Design:
-        a_map = term.row_map if side == "row" else term.col_map
-        key = (term.place, side)
-        if key in self._fixed_designs:
-            return self._fixed_designs[key]
-        n_entities = self.observations.shape[0 if side == "row" else 1]
-        params = map_params(state, term.place, side)
-        if a_map.learned and key in self._last_designs:
-            last, design = self._last_designs[key]
-            if all(last[name] is params[name] for name in a_map.learned):
-                return design
-        design = a_map.apply(self.features[side], n_entities, params, self.n_threads)
-        if a_map.learned:
-            self._last_designs[key] = (params, design)
-        else:
-            self._fixed_designs[key] = design
-        return design
-
-    def pair(self, term: BoundTerm, state: State) -> Pair:
-        """Factors ``P, Q`` of one term's scores; a full core goes to its narrower side."""
-        row, col = self.designs(term, state)
-        if term.key("core") in state:
-            return core_pair(row, col, state[term.key("core")])
-        return Pair(row.dot(state[term.key("row")]), col.dot(state[term.key("col")]))
-
-    def stacked(self, state: State) -> Pair:
-        """Factors of the total score matrix."""
-        pairs = [self.pair(term, state) for term in self.terms]
-        pairs += [] if self.known is None else [self.known]
-        if len(pairs) == 1:
-            return Pair(np.ascontiguousarray(pairs[0].left), np.ascontiguousarray(pairs[0].right))
-        return Pair(np.hstack([p.left for p in pairs]), np.hstack([p.right for p in pairs]))
-
-    def cell_scores(self, pair: Pair) -> FloatArray:
-        """Scores of the stored cells."""
-        pattern = self.observations
-        return kernels.sddmm(pattern.indptr, pattern.indices, *pair, n_threads=self.n_threads)
 
     # -- objective -------------------------------------------------------------------
 
@@ -430,64 +365,6 @@ class Problem:
         data_grad = self._pull_all(list(keys), self._gradient_at(pair, scores), state)
         return value, self._add_penalty_grad(data_grad, state)
 
-    def other_side(self, key: str, state: State) -> FloatArray | None:
-        """What stays the same while a factor moves: the product of the other side; None for other arrays."""
-        term, name = self.locate(key)
-        if name not in ("row", "col"):
-            return None
-        row, col = self.designs(term, state)
-        return col.dot(state[term.key("col")]) if name == "row" else row.dot(state[term.key("row")])
-
-    def push(self, key: str, direction: Array, state: State, other: FloatArray | None = None) -> Pair:
-        """Factors of the change of the scores when one array (not a map's) moves along ``direction``.
-
-        ``other`` is :meth:`other_side` where it is at hand.
-        """
-        term, name = self.locate(key)
-        row, col = self.designs(term, state)
-        if name == "core":
-            return core_pair(row, col, direction)
-        other = self.other_side(key, state) if other is None else other
-        assert other is not None
-        return Pair(row.dot(direction), other) if name == "row" else Pair(other, col.dot(direction))
-
-    def pull(
-        self, key: str, operator: GradientByScores, state: State, other: FloatArray | None = None
-    ) -> Array:
-        """Adjoint of :meth:`push`: from a derivative by the scores to one by the array ``key``."""
-        term, name = self.locate(key)
-        row, col = self.designs(term, state)
-        if name in ("row", "col"):
-            other = self.other_side(key, state) if other is None else other
-            assert other is not None
-            return row.tdot(operator.dot(other)) if name == "row" else col.tdot(operator.tdot(other))
-        if name == "core":
-            dtype = operator.dtype
-            if row.shape[1] <= col.shape[1]:
-                return col.tdot(operator.tdot(row.toarray().astype(dtype, copy=False))).T
-            return row.tdot(operator.dot(col.toarray().astype(dtype, copy=False)))
-        side, param = name.split("_map.")
-        return self.pull_map(term, side, operator, state)[param]
-
-    def pull_map(self, term: BoundTerm, side: str, operator: GradientByScores, state: State) -> State:
-        """Gradient of the learned params of one map, by their names in the map."""
-        row, col = self.designs(term, state)
-        core = state.get(term.key("core"))
-        if side == "row":
-            if core is None:
-                grad = matmul(operator.dot(col.dot(state[term.key("col")])), state[term.key("row")].T)
-            else:
-                grad = operator.dot(col.dot(core.T))
-            a_map, design = term.row_map, row
-        else:
-            if core is None:
-                grad = matmul(operator.tdot(row.dot(state[term.key("row")])), state[term.key("col")].T)
-            else:
-                grad = operator.tdot(row.dot(core))
-            a_map, design = term.col_map, col
-        params = map_params(state, term.place, side)
-        return a_map.pullback(self.features[side], params, design, grad, self.n_threads)
-
     def curvature_product(
         self,
         key: str,
@@ -507,11 +384,6 @@ class Problem:
         no_pull = replace(self.blank, target=0.0)
         operator = ScoreGradient(self.observations, cells, *pair, no_pull, self.n_threads)
         return self.pull(key, operator, state, other)
-
-    def locate(self, key: str) -> tuple[BoundTerm, str]:
-        """The term that an array belongs to, and its name there."""
-        index, name = key.split(".", 1)
-        return next(term for term in self.terms if term.place == int(index)), name
 
     # -- naive form, for tests -------------------------------------------------------
 

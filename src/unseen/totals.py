@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 from unseen import kernels
 from unseen.data import Observations
 from unseen.exceptions import ParameterError
-from unseen.linalg.pairs import Pair
+from unseen.linalg.factors import Pair
 from unseen.regularisers import Regulariser
 
 __all__ = ["ScoreBox", "ScoreConstraint", "StoredCells", "TotalPart", "total_parts"]

@@ -32,7 +32,7 @@ from unseen import (  # noqa: E402
 )
 from unseen.distributed import DaskCompleter, DiskCompleter, fit_learners  # noqa: E402
 from unseen.distributed.cluster import Cluster, check_reports, check_room  # noqa: E402
-from unseen.distributed.steps import Part, solve_block  # noqa: E402
+from unseen.distributed.steps import BlockSums, solve_block  # noqa: E402
 from unseen.exceptions import (  # noqa: E402
     ClusterError,
     InvalidDataError,
@@ -228,10 +228,10 @@ def test_a_plan_that_does_not_fit_is_refused_before_it_starts() -> None:
 
 
 def drawn(count: int) -> Any:
-    return Part(np.random.default_rng(count).standard_normal((150, 3)))
+    return BlockSums(np.random.default_rng(count).standard_normal((150, 3)))
 
 
-def gram_of(part: Part) -> tuple[bool, np.ndarray]:
+def gram_of(part: BlockSums) -> tuple[bool, np.ndarray]:
     return part.gram.flags.aligned, gram(part.gram)
 
 

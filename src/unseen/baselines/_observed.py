@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
 from unseen.data import Observations
 from unseen.estimators.base import Completer
 from unseen.exceptions import InvalidDataError, ParameterError
+from unseen.linalg.factors import Pair
 from unseen.losses import cells_that_count
 from unseen.offsets import Offsets, fit_offsets, row_biases
 from unseen.parallel import one_blas_thread
@@ -18,13 +19,6 @@ from unseen.typing import BoolArray, Features, FloatArray
 from unseen.validation import check_choice, check_count, check_pair, check_positive, check_rng
 
 __all__ = ["ObservedCompleter", "Pair"]
-
-
-class Pair(NamedTuple):
-    """Factors of rows and columns."""
-
-    left: FloatArray
-    right: FloatArray
 
 
 class ObservedCompleter(Completer):

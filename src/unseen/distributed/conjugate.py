@@ -13,7 +13,7 @@ import numpy as np
 
 from unseen.distributed.blocks import CellBlock
 from unseen.distributed.engine import CELLS, DESIGN, FACTORS, Engine, Held, Touched
-from unseen.distributed.steps import Around, Part, Settings, part_of
+from unseen.distributed.steps import Around, BlockSums, Settings, part_of
 from unseen.linalg.blocked import gram, inner
 from unseen.linalg.designs import DenseDesign, Design
 from unseen.parallel import one_blas_thread
@@ -123,7 +123,7 @@ def advance_block(vectors: Conjugate, length: float) -> tuple[Conjugate, float]:
 
 def finish_block(
     vectors: Conjugate, near: FloatArray, cells: CellBlock, settings: Settings
-) -> tuple[FloatArray, Part]:
+) -> tuple[FloatArray, BlockSums]:
     """Factors after all steps, and their Gram matrix."""
     with one_blas_thread():
         out = near + vectors.step
@@ -229,7 +229,7 @@ def _descend(vectors: _Vectors, settings: Settings) -> int:
 
 def solve_factors(
     engine: Engine, side: str, other_gram: FloatArray, settings: Settings
-) -> tuple[list[Part], int]:
+) -> tuple[list[BlockSums], int]:
     """Move the factors of a side without features; what the blocks add to the sums, and steps taken."""
     taken = _descend(_Spread(engine, side, other_gram, settings), settings)
     parts = engine.each(side, finish_block, VECTORS, FACTORS, CELLS, settings, keep="factors")

@@ -22,7 +22,7 @@ from unseen.distributed import steps
 from unseen.distributed.checkpoints import Checkpoints, Snapshot
 from unseen.distributed.conjugate import solve_coefficients, solve_factors
 from unseen.distributed.engine import CELLS, DESIGN, FACTORS, SIDES, Engine, Touched, other_side
-from unseen.distributed.steps import Part, Settings, Start
+from unseen.distributed.steps import BlockSums, Settings, Start
 from unseen.linalg.balance import balancing
 from unseen.linalg.blocked import gram, inner, matmul
 from unseen.linalg.draws import standard_normal
@@ -137,7 +137,7 @@ class _Fit:
             self.penalties[side] = gram(coefficients)
         return squares
 
-    def _add(self, side: str, parts: Sequence[Part]) -> None:
+    def _add(self, side: str, parts: Sequence[BlockSums]) -> None:
         """Gram matrices of all blocks, added in their order."""
         self.grams[side] = _added([part.gram for part in parts])
         found = [part.penalty for part in parts if part.penalty is not None]
@@ -193,12 +193,12 @@ class _Fit:
             self.penalties[side] = np.diag(strength)
             self.grams[side] = rotation.T @ self.grams[side] @ rotation if apart else self.penalties[side]
 
-    def _solve_rows(self, side: str, *, judge: bool = False) -> list[Part]:
+    def _solve_rows(self, side: str, *, judge: bool = False) -> list[BlockSums]:
         """Solve for each row of one side with the other fixed."""
         settings, other_gram = self.settings, self.grams[other_side(side)]
         own = FACTORS if settings.method == "cg" else None
         args = (CELLS, Touched(), own, other_gram, settings, judge)
-        parts: list[Part] = self.engine.each(side, steps.solve_block, *args, keep="factors")
+        parts: list[BlockSums] = self.engine.each(side, steps.solve_block, *args, keep="factors")
         self._add(side, parts)
         return parts
 

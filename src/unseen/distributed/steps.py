@@ -30,7 +30,7 @@ from unseen.typing import Features, FloatArray
 
 __all__ = [
     "Around",
-    "Part",
+    "BlockSums",
     "Settings",
     "Start",
     "added",
@@ -143,7 +143,7 @@ def bound_loss(loss: Quadratic, block: CellBlock, dtype: npt.DTypeLike) -> CellL
 
 
 @dataclass(frozen=True)
-class Part:
+class BlockSums:
     """A block's share of the sums that decide.
 
     ``gram`` is what the background needs of the factors, ``penalty`` what the ridge needs where that is
@@ -156,13 +156,13 @@ class Part:
     squares: float = 0.0
 
 
-def part_of(factors: FloatArray, cells: CellBlock, settings: Settings, *, free: bool = True) -> Part:
+def part_of(factors: FloatArray, cells: CellBlock, settings: Settings, *, free: bool = True) -> BlockSums:
     """Gram matrices of a block of factors; ``free`` says that they are coefficients too."""
     weights, scale = cells.own_blank, settings.row_scale(cells) if free else None
     square = _weighted_gram(factors, weights, settings)
     if weights is None and scale is None:
-        return Part(square)
-    return Part(square, _weighted_gram(factors, scale, settings))
+        return BlockSums(square)
+    return BlockSums(square, _weighted_gram(factors, scale, settings))
 
 
 def _weighted_gram(factors: FloatArray, weights: FloatArray | None, settings: Settings) -> FloatArray:
@@ -224,7 +224,7 @@ def draw_block(start: Start, first: int, last: int, dtype: str) -> tuple[FloatAr
 
 def scale_block(
     block: FloatArray, cells: CellBlock, factor: float, only_seen: bool, settings: Settings
-) -> tuple[FloatArray, Part]:
+) -> tuple[FloatArray, BlockSums]:
     """A block of a start at its final size; rows without a cell become zero if asked for."""
     with one_blas_thread():
         scaled = block * block.dtype.type(factor)
@@ -261,7 +261,7 @@ def solve_block(
     other_gram: FloatArray,
     settings: Settings,
     judge: bool,
-) -> tuple[FloatArray, Part]:
+) -> tuple[FloatArray, BlockSums]:
     """Factors of a block's rows with the other side fixed, and what the block adds to the sums.
 
     Parameters
@@ -282,7 +282,7 @@ def solve_block(
     Returns
     -------
     factors : ndarray of shape (stop - start, rank)
-    part : Part
+    part : BlockSums
     """
     dtype = np.dtype(settings.dtype)
     around = Around(block, other, other_gram, settings)
@@ -404,7 +404,7 @@ def design_of(
 
 def embed_block(
     design: Design, cells: CellBlock, coefficients: FloatArray, settings: Settings
-) -> tuple[FloatArray, Part]:
+) -> tuple[FloatArray, BlockSums]:
     """Factors of a block from its design, and their Gram matrix."""
     with one_blas_thread():
         near = design.dot(coefficients)

@@ -19,7 +19,7 @@ from unseen.kernels import _arguments as args
 from unseen.kernels._provider import MODULE as _kernels
 from unseen.kernels._provider import NAME as _name
 from unseen.kernels.cooccurrence import cooccurrence
-from unseen.kernels.pairs import joint_sweep, sgns_sweep
+from unseen.kernels.skip_gram import joint_sweep, sgns_sweep
 from unseen.typing import FloatArray, IndexArray
 
 __all__ = [
