@@ -346,8 +346,15 @@ def mean_of(parts: Sequence[Extent]) -> Array:
     return total / sum(part.n_lines for part in parts)
 
 
-def squares_about(features: FloatArray, mean: Array) -> Array:
-    """Sum of squared differences from the means."""
+def squares_about(features: Features, mean: Array) -> Array:
+    """Sum of squared differences from the means; blank cells of sparse features are zeros."""
+    if sparse.issparse(features):
+        csc = sparse.csc_array(features)
+        counts = np.diff(csc.indptr)
+        column = np.repeat(np.arange(csc.shape[1]), counts)
+        away = csc.data.astype(np.float64) - mean[column]
+        stored = np.bincount(column, away * away, minlength=csc.shape[1])
+        return np.asarray(stored + (csc.shape[0] - counts) * mean * mean)
     difference = features.astype(np.float64) - mean
     squares: Array = np.einsum("ij,ij->j", difference, difference)
     return squares

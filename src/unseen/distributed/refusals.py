@@ -226,13 +226,6 @@ REFUSED: dict[str, Refusal] = {
     ),
     "a map without the features that it needs": Refusal("pass a table with one line for each id", _missing),
     "features for a side that takes none": Refusal("IMC and BiasIMC do", _superfluous),
-    "sparse features with `standardize=True`": Refusal(
-        "sparse features go by blocks as they are; scale them first and pass standardize=False",
-        lambda a: _map_name(
-            a, lambda side, a_map: side in a.features and a.features[side].sparse and a_map.standardize
-        ),
-        ParameterError,
-    ),
 }
 """What is asked for, in words: why it is refused. The first that applies is the one that is said."""
 
