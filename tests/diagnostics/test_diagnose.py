@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from test_memory import LIMIT, peak_of, target
 
+from tests.peaks import LIMIT, peak_of, target
 from unseen import Observations
 from unseen.diagnostics import diagnose, find_blocks
 from unseen.exceptions import InvalidDataError, ParameterError

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.stats import ortho_group, spearmanr
-from test_memory import LIMIT, peak_of, target
 
 import unseen
+from tests.peaks import LIMIT, peak_of, target
 from unseen import (
     IMC,
     AugmentedMF,
