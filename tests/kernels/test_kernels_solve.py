@@ -39,6 +39,23 @@ def test_solves_the_normal_equations(method, rank):
     assert np.abs(matrix @ out[0] - rhs).max() > 1e-4
 
 
+@pytest.mark.parametrize("method", ["cholesky", "cg"])
+def test_each_row_may_scale_what_all_rows_share(method):
+    case = make_case((40, 60), 17, np.float64, np.int32)
+    gram = np.eye(17) + 0.2 * case.right.T @ case.right
+    scale = np.random.default_rng(0).uniform(0.1, 3.0, len(case.left))
+    out = kernels.als_solve(
+        case.indptr, case.indices, case.data, 2 * case.data, case.right, gram, None,
+        np.zeros_like(case.left), gram_scale=scale, method=method, cg_steps=200,
+    )  # fmt: skip
+    for i in range(len(out)):
+        matrix, rhs = dense_system(case, i, case.data, 2 * case.data, scale[i] * gram)
+        np.testing.assert_allclose(matrix @ out[i], rhs, atol=1e-8)
+    # Control: the factor of another row does not fit.
+    matrix, rhs = dense_system(case, 0, case.data, 2 * case.data, scale[1] * gram)
+    assert np.abs(matrix @ out[0] - rhs).max() > 1e-4
+
+
 def test_cg_improves_step_by_step_and_starts_warm():
     case = make_case((40, 60), 17, np.float64, np.int32)
     gram = np.eye(17) + 0.2 * case.right.T @ case.right

@@ -80,19 +80,33 @@ def both_gram(case: Case, n_threads: int) -> tuple[Arrays, Arrays]:
 
 
 def _both_als(
-    method: str, gram_weight: float, n_offsets: int, case: Case, n_threads: int, *, shifted: bool = False
+    method: str,
+    gram_weight: float,
+    n_offsets: int,
+    case: Case,
+    n_threads: int,
+    *,
+    shifted: bool = False,
+    scaled: bool = False,
 ) -> tuple[Arrays, Arrays]:
     n_rows, rank = case.left.shape
     gram = (gram_weight * reference.gram(case.right, 1) + np.eye(rank)).astype(case.dtype)
     offset = case.rng.normal(size=(n_offsets or n_rows, rank)).astype(case.dtype)
     ridge = case.rng.uniform(0.5, 3.0, n_rows).astype(case.dtype)
     shift = case.rng.normal(size=len(case.right)).astype(case.dtype) if shifted else None
+    scale = case.rng.uniform(0.0, 2.0, n_rows).astype(case.dtype) if scaled else None
     found, expected = case.left.copy(), case.left.copy()
     given = (case.indptr, case.indices, case.data, 2 * case.data, case.right, gram)
-    options: dict[str, Any] = {"ridge": ridge, "shift": shift, "method": method, "n_threads": n_threads}
+    options: dict[str, Any] = {
+        "ridge": ridge,
+        "gram_scale": scale,
+        "shift": shift,
+        "method": method,
+        "n_threads": n_threads,
+    }
     values, expected_values = np.empty(n_rows), np.empty(n_rows)
     kernels.als_solve(*given, offset, found, row_values=values, **options)
-    reference.als_solve(*given, offset, expected, ridge, shift, expected_values, method, 3, 1)
+    reference.als_solve(*given, offset, expected, ridge, shift, expected_values, method, 3, 1, scale)
     return [found, values], [expected, expected_values]
 
 
@@ -106,6 +120,14 @@ def both_cholesky_diagonal(case: Case, n_threads: int) -> tuple[Arrays, Arrays]:
 
 def both_cholesky_shifted(case: Case, n_threads: int) -> tuple[Arrays, Arrays]:
     return _both_als("cholesky", 0.0, 0, case, n_threads, shifted=True)
+
+
+def both_cholesky_scaled(case: Case, n_threads: int) -> tuple[Arrays, Arrays]:
+    return _both_als("cholesky", 0.1, 0, case, n_threads, scaled=True)
+
+
+def both_cg_scaled(case: Case, n_threads: int) -> tuple[Arrays, Arrays]:
+    return _both_als("cg", 0.1, 0, case, n_threads, scaled=True)
 
 
 def both_cg_shifted(case: Case, n_threads: int) -> tuple[Arrays, Arrays]:
