@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse
 
 pytest.importorskip("pyarrow", reason="files of cells are read by pyarrow")
 pytest.importorskip("fsspec", reason="files are found by fsspec")
@@ -276,8 +275,6 @@ def test_bad_features_are_refused() -> None:
     array = np.zeros((300, 2))
     with pytest.raises(ParameterError, match="row_features is an array, whose lines have no ids"):
         disk(model).fit(data, **names, row_features=array)
-    with pytest.raises(ParameterError, match="sparse features go by blocks as they are; scale them first"):
-        disk(model).fit(data, **names, row_features=sparse.eye_array(300), shape=(300, 900))
     with pytest.raises(InvalidDataError, match="row_features has 299 rows, but 300 entities"):
         disk(model).fit(data, **names, row_features=array[:299], shape=(300, 80))
     with pytest.raises(InvalidDataError, match="row_features has no column 'film'"):

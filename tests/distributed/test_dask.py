@@ -8,6 +8,7 @@ import threading
 import time
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -295,6 +296,29 @@ def test_a_scheduler_that_goes_away_ends_the_fit() -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             client.close(timeout=1)
+
+
+def test_events_of_a_loop_that_is_gone_are_waited_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a cluster is closed the client may fail once and be connected still; it is asked again."""
+    found: list[Any] = [RuntimeError("<Event> is bound to a different event loop"), [1, 2]]
+
+    def answer(*_: Any) -> Any:
+        one = found.pop(0) if len(found) > 1 else found[0]
+        if isinstance(one, Exception):
+            raise one
+        return one
+
+    cluster = Cluster.__new__(Cluster)
+    cluster.client, cluster.patience, cluster.address = SimpleNamespace(_gather=None), 0.3, "somewhere"
+    monkeypatch.setattr(cluster, "wait", lambda futures: None)
+    monkeypatch.setattr(cluster, "_ask", answer)
+    assert cluster.collect([]) == [1, 2]
+    found[:] = [RuntimeError("<Event> is bound to a different event loop")]
+    with pytest.raises(ClusterError, match="scheduler has gone away"):
+        cluster.collect([])
+    found[:] = [RuntimeError("an error of a task")]
+    with pytest.raises(RuntimeError, match="an error of a task"):
+        cluster.collect([])
 
 
 def test_a_client_that_was_closed_is_named() -> None:

@@ -135,6 +135,15 @@ def _nothing() -> None:
     pass
 
 
+def _of_another_loop(error: RuntimeError) -> bool:
+    """Whether a client stumbled over an event of a loop that is no longer its own.
+
+    That happens while its cluster is being closed and it still takes itself for connected; the next wait
+    finds out whether it is.
+    """
+    return "different event loop" in str(error)
+
+
 class Cluster:
     """Submits tasks to workers that stay the same from sweep to sweep, and waits for them.
 
@@ -266,6 +275,10 @@ class Cluster:
                     return
                 except TimeoutError:
                     pass
+                except RuntimeError as error:
+                    if not _of_another_loop(error):
+                        raise
+                    time.sleep(0.05)
             lonely_since = None if self._alive() else lonely_since or time.monotonic()
             if lonely_since is not None and time.monotonic() - lonely_since > self.patience:
                 raise self._idle() if self._connected() else self._gone()
@@ -274,9 +287,18 @@ class Cluster:
         """Results of small tasks, in order."""
         from distributed import KilledWorker
 
-        self.wait(futures)
+        end = time.monotonic() + self.patience
         try:
-            return list(map(aligned, self._ask(self.client._gather, list(futures))))
+            while True:
+                self.wait(futures)
+                try:
+                    return list(map(aligned, self._ask(self.client._gather, list(futures))))
+                except RuntimeError as error:
+                    if not _of_another_loop(error):
+                        raise
+                    if time.monotonic() > end:
+                        raise self._gone() from error
+                    time.sleep(0.05)
         except KilledWorker as error:
             raise ClusterError(
                 f"a task ended several workers ({error}); most often they ran out of memory: more blocks "
