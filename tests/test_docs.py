@@ -5,9 +5,12 @@ from __future__ import annotations
 import doctest
 import importlib
 import importlib.util
+import os
 import pkgutil
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -132,3 +135,20 @@ def test_the_picture_of_the_layers_is_that_of_the_contract() -> None:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     assert module.PICTURE.read_text(encoding="utf-8") == module.draw(), "python docs/layers.py draws it"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "example", sorted((ROOT / "docs" / "examples").glob("plot_*.py")), ids=lambda p: p.stem
+)
+def test_examples_of_the_gallery_run(example: Path, tmp_path: Path) -> None:
+    environment = {**os.environ, "MPLBACKEND": "Agg"}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", str(example)],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=environment,
+    )
+    assert done.returncode == 0, done.stderr
