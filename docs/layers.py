@@ -13,7 +13,7 @@ SAYS = {
     "papers": "experiments of the papers; not installed",
     "cli": "the command",
     "comparison": "reports, figures, fits by blocks of rows",
-    "links": "models beside completion: links, baselines, labels",
+    "links": "links, baselines, labels: models beside the core",
     "model_selection": "estimators, splits and searches, embeddings",
     "datasets": "data sets, metrics, saving; solvers",
     "encoding": "the objective, bound to data",
@@ -25,7 +25,7 @@ SAYS = {
     "validation": "checks on everything that comes in",
     "typing": "names of types and errors",
 }
-WIDTH, LINE, GAP, LEFT = 760, 34, 8, 440
+WIDTH, LINE, GAP, LEFT = 800, 34, 8, 450
 
 
 def layers() -> list[list[str]]:
@@ -51,7 +51,7 @@ def draw() -> str:
         middle = top + LINE / 2 + 5
         parts += [
             f'<rect x="{GAP}" y="{top}" width="{WIDTH - 2 * GAP}" height="{LINE}" rx="5" fill="{shade}"/>',
-            f'<text x="{3 * GAP}" y="{middle}" font-family="monospace">{escape("  ".join(names))}</text>',
+            f'<text x="{3 * GAP}" y="{middle}" font-family="monospace">{escape(" · ".join(names))}</text>',
             f'<text x="{LEFT}" y="{middle}" fill="#445">{escape(SAYS[names[0]])}</text>',
         ]
     return "\n".join([*parts, "</svg>", ""])
