@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from unseen.exceptions import ParameterError
+from unseen.exceptions import ParameterError, UnsupportedComposition
 from unseen.linalg.blocked import gram, inner
 from unseen.linalg.svt import nuclear_norm_of_product
 from unseen.typing import FloatArray
@@ -51,7 +51,7 @@ class Penalty:
 
     def value(self, z: FloatArray) -> float:
         """Penalty of ``z`` in float64."""
-        raise NotImplementedError
+        raise self._lacks("value(z)")
 
     def value_of_product(self, left: FloatArray, right: FloatArray) -> float:
         """Penalty of ``left @ right.T``, which is formed only where the penalty leaves no other way."""
@@ -61,11 +61,16 @@ class Penalty:
 
     def prox(self, z: FloatArray, step: float) -> FloatArray:
         """``argmin_v 1/2 ||v - z||^2 + step * penalty(v)``."""
-        raise NotImplementedError
+        raise self._lacks("prox(z, step)")
 
     def grad(self, z: FloatArray) -> FloatArray:
         """Derivative of the smooth part."""
         return np.zeros_like(z)
+
+    def _lacks(self, method: str) -> UnsupportedComposition:
+        return UnsupportedComposition(
+            f"{type(self).__name__} has no {method}: a penalty gives value(z) and prox(z, step) or separable()"
+        )
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from tests.compositions.parts import (
 from unseen import Observations, Ridge, Squared, Term
 from unseen.exceptions import UnsupportedComposition
 from unseen.problem import Problem
-from unseen.regularisers import Separable
+from unseen.regularisers import Regulariser, Separable
 from unseen.state import copy_state
 
 
@@ -137,3 +137,13 @@ def test_separable_prox_is_the_minimiser(rng: np.random.Generator) -> None:
         for _ in range(200):
             other = np.clip(best + 0.1 * rng.standard_normal(50), rule.lower, rule.upper)
             assert 0.5 * np.sum((other - z) ** 2) + step * rule.value(other) >= value - 1e-12
+
+
+def test_a_penalty_without_its_methods_says_what_is_missing() -> None:
+    class Nothing(Regulariser):
+        pass
+
+    cells = make_problem("identity", "lowrank", "squared", "ridge").observations
+    problem = Problem(cells, [Term(reg=Nothing())], Squared())
+    with pytest.raises(UnsupportedComposition, match=r"Nothing has no value\(z\)"):
+        problem.value(problem.start(np.random.default_rng(0)))

@@ -20,7 +20,7 @@ import unseen
 from unseen import GIMC, IMC, BiasIMC, Completion, Given, Identity, LowRank, MatrixFactorization, Ridge, Term
 from unseen.distributed import DiskCompleter, cluster_memory, conjugate, local_memory, steps
 from unseen.distributed.blocks import Triples, build_block
-from unseen.distributed.features import extent, map_params_of, mean_of, squares_about
+from unseen.distributed.features import extent, map_params_of, mean_of
 from unseen.distributed.steps import Settings
 from unseen.exceptions import (
     DataWarning,
@@ -32,6 +32,7 @@ from unseen.exceptions import (
 from unseen.linalg.designs import as_design
 from unseen.losses import Background, Biased, Squared
 from unseen.maps import WithOnes
+from unseen.maps.linear import squared_deviations
 from unseen.solvers import AlternatingCG
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -142,7 +143,7 @@ def test_scales_summed_by_blocks_are_those_of_all_features() -> None:
     with pytest.warns(DataWarning, match=r"1 of 4 features are constant \(column 3\)"):
         expected = a_map.init(features, 90, rng)
     extents = [extent(block) for block in blocks]
-    squares = [squares_about(block, mean_of(extents)) for block in blocks]
+    squares = [squared_deviations(block, mean_of(extents)) for block in blocks]
     with pytest.warns(DataWarning, match=r"1 of 4 features are constant \(column 3\)"):
         found = map_params_of(a_map, extents, squares)
     assert sorted(found) == sorted(expected)

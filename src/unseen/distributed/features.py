@@ -29,7 +29,7 @@ from unseen.distributed.steps import design_of
 from unseen.exceptions import InvalidDataError, ParameterError
 from unseen.maps import FeatureMap, Given, WithOnes
 from unseen.maps.base import MapParams
-from unseen.maps.linear import hardly_varies
+from unseen.maps.linear import hardly_varies, squared_deviations
 from unseen.typing import Array, Features, FloatArray
 from unseen.validation import check_features
 
@@ -47,7 +47,6 @@ __all__ = [
     "place_by_ids",
     "place_by_number",
     "read_lines",
-    "squares_about",
 ]
 
 NUMBERS_AT_A_TIME = 1 << 20
@@ -346,20 +345,6 @@ def mean_of(parts: Sequence[Extent]) -> Array:
     return total / sum(part.n_lines for part in parts)
 
 
-def squares_about(features: Features, mean: Array) -> Array:
-    """Sum of squared differences from the means; blank cells of sparse features are zeros."""
-    if sparse.issparse(features):
-        csc = sparse.csc_array(features)
-        counts = np.diff(csc.indptr)
-        column = np.repeat(np.arange(csc.shape[1]), counts)
-        away = csc.data.astype(np.float64) - mean[column]
-        stored = np.bincount(column, away * away, minlength=csc.shape[1])
-        return np.asarray(stored + (csc.shape[0] - counts) * mean * mean)
-    difference = features.astype(np.float64) - mean
-    squares: Array = np.einsum("ij,ij->j", difference, difference)
-    return squares
-
-
 def map_params_of(a_map: FeatureMap, parts: Sequence[Extent], squares: Sequence[Array]) -> MapParams:
     """Parameters of a linear map, from sums over the blocks of its features."""
     assert isinstance(a_map, Given)
@@ -380,7 +365,7 @@ def make_designs(engine: Engine, side: str, a_map: FeatureMap, n_threads: int) -
     assert isinstance(a_map, Given)
     features = Held("features")
     extents = engine.each(side, extent, features)
-    squares = engine.each(side, squares_about, features, mean_of(extents)) if a_map.standardize else []
+    squares = engine.each(side, squared_deviations, features, mean_of(extents)) if a_map.standardize else []
     params = map_params_of(a_map, extents, squares)
     engine.each(side, design_of, features, a_map, params, n_threads, keep="design")
     engine.drop(side, "features")

@@ -28,6 +28,7 @@ def als_solve(
     method: str,
     cg_steps: int,
     n_threads: int,
+    gram_scale: FloatArray | None = None,
 ) -> None: ...
 def ccd_sweep(
     indptr: IndexArray,

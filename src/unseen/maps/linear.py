@@ -28,6 +28,7 @@ __all__ = [
     "WithOnes",
     "hardly_varies",
     "moments",
+    "squared_deviations",
     "standardized",
 ]
 
@@ -228,14 +229,22 @@ def moments(features: Features) -> tuple[Array, Array]:
     n = features.shape[0]
     if not sparse.issparse(features):
         return features.mean(axis=0, dtype=np.float64), features.std(axis=0, dtype=np.float64)
-    csc = sparse.csc_array(features)
-    column = np.repeat(np.arange(csc.shape[1]), np.diff(csc.indptr))
-    values = csc.data.astype(np.float64)
-    mean = np.bincount(column, values, minlength=csc.shape[1]) / n
-    away = values - mean[column]
-    squares = np.bincount(column, away * away, minlength=csc.shape[1])
-    blank = n - np.diff(csc.indptr)
-    return mean, np.sqrt((squares + blank * mean * mean) / n)
+    mean = np.asarray(features.sum(axis=0, dtype=np.float64)).ravel() / n
+    return mean, np.sqrt(squared_deviations(features, mean) / n)
+
+
+def squared_deviations(features: Features, mean: Array) -> Array:
+    """Sum over the rows of squared differences from the means; blank cells of sparse features are zeros."""
+    if sparse.issparse(features):
+        csc = sparse.csc_array(features)
+        counts = np.diff(csc.indptr)
+        column = np.repeat(np.arange(csc.shape[1]), counts)
+        away = csc.data.astype(np.float64) - mean[column]
+        stored = np.bincount(column, away * away, minlength=csc.shape[1])
+        return np.asarray(stored + (csc.shape[0] - counts) * mean * mean)
+    difference = features.astype(np.float64) - mean
+    squares: Array = np.einsum("ij,ij->j", difference, difference)
+    return squares
 
 
 def standardized(features: Features, params: MapParams, n_threads: int = 1, *, ones: bool = False) -> Design:
