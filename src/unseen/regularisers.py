@@ -69,7 +69,7 @@ class Penalty:
 
     def _lacks(self, method: str) -> UnsupportedComposition:
         return UnsupportedComposition(
-            f"{type(self).__name__} has no {method}: a penalty gives value(z) and prox(z, step) or separable()"
+            f"{type(self).__name__} has no {method}: give value(z) and prox(z, step) or separable()"
         )
 
 
