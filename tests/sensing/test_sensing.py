@@ -20,7 +20,7 @@ from unseen.sensing import (
     ExplicitMap,
     HashedMap,
     Law,
-    LinearMap,
+    MeasurementOperator,
     RankOneMap,
     SampledFit,
     col_step,
@@ -56,7 +56,7 @@ MAPS = {
 }
 
 
-def dense(a_map: LinearMap) -> np.ndarray:
+def dense(a_map: MeasurementOperator) -> np.ndarray:
     """The p x (m n) matrix of a map, one cell at a time."""
     m, n = a_map.shape
     eye_m, eye_n = np.eye(m), np.eye(n)
@@ -64,7 +64,7 @@ def dense(a_map: LinearMap) -> np.ndarray:
 
 
 @pytest.fixture(params=MAPS)
-def a_map(request: pytest.FixtureRequest) -> LinearMap:
+def a_map(request: pytest.FixtureRequest) -> MeasurementOperator:
     return MAPS[request.param](make_cells())
 
 

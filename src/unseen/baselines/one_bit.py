@@ -28,6 +28,7 @@ class OneBitMC(ComposedCompleter):
     with c the weight of a stored cell and one elsewhere, and y = 1 for positives and -1 for all other cells:
     the penalised form of 1-bit completion with a logistic link. It does not know that blanks may be hidden
     positives, which is what it is compared for. All cells enter the sum, so it refuses large matrices.
+    Predictions are probabilities; with ``raw=True`` they are log odds.
 
     Parameters
     ----------
@@ -58,7 +59,7 @@ class OneBitMC(ComposedCompleter):
     >>> groups = np.repeat([0, 1], 5)
     >>> X = (groups[:, None] == groups[None, :]).astype(float)
     >>> model = OneBitMC(2, reg=0.1, random_state=0).fit(X)
-    >>> model.predict_probability([0, 0], [1, 9]).round()
+    >>> model.predict_entries([0, 0], [1, 9]).round()
     array([1., 0.])
     """
 
@@ -96,9 +97,6 @@ class OneBitMC(ComposedCompleter):
         if has_row_features or has_col_features:
             raise ParameterError("OneBitMC takes no row_features or col_features")
         return Composition([Term(core=LowRank(self.rank), reg=Nuclear(self.reg))], Logistic(), LBFGS())
-
-    def _to_data(self, scores: FloatArray) -> FloatArray:
-        return scores  # log odds; the probability has a method of its own
 
     def predict_probability(self, rows: Any, cols: Any) -> FloatArray:
         """Probability that single cells are positive.

@@ -4,7 +4,7 @@ A map takes an m x n matrix to p numbers, ``A(X)_k = <A_k, X>``. None of these m
 any ``A_k`` as a dense array.
 """
 
-from unseen.sensing.base import LinearMap
+from unseen.sensing.base import MeasurementOperator
 from unseen.sensing.draw import Sensing
 from unseen.sensing.fit import ExpectedFit, Fit, SampledFit
 from unseen.sensing.law import Law, expected_weights, n_constraints
@@ -20,9 +20,9 @@ __all__ = [
     "Fit",
     "HashedMap",
     "Law",
-    "LinearMap",
     "Measured",
     "MeasuredGradient",
+    "MeasurementOperator",
     "RankOneMap",
     "SampledFit",
     "Sensing",

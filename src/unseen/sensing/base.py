@@ -1,4 +1,4 @@
-"""What a linear map is asked for."""
+"""What an operator that measures scores is asked for."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from abc import ABC, abstractmethod
 
 from unseen.typing import FloatArray
 
-__all__ = ["LinearMap"]
+__all__ = ["MeasurementOperator"]
 
 
-class LinearMap(ABC):
+class MeasurementOperator(ABC):
     """Measurements ``start`` to ``stop`` of a linear map from m x n matrices to p numbers.
 
     Attributes
@@ -41,7 +41,7 @@ class LinearMap(ABC):
         """The map of the zero-filled matrix of observed cells, the right-hand side b."""
 
     @abstractmethod
-    def part(self, start: int, stop: int) -> LinearMap:
+    def part(self, start: int, stop: int) -> MeasurementOperator:
         """The same map, some of its measurements; they are the same numbers."""
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from sklearn.base import BaseEstimator
 
 from unseen.data import Observations
-from unseen.sensing.base import LinearMap
+from unseen.sensing.base import MeasurementOperator
 from unseen.sensing.law import Law
 from unseen.sensing.rank_one import RankOneMap
 from unseen.sensing.sparse_rows import ExplicitMap, HashedMap
@@ -58,11 +58,11 @@ class Sensing(BaseEstimator):  # type: ignore[misc]
         """The law of the draw."""
         return Law(self.n_rows, self.weight, self.gamma, self.resample_original, self.seed)
 
-    def draw(self, cells: Observations) -> LinearMap:
+    def draw(self, cells: Observations) -> MeasurementOperator:
         """The map for the given cells."""
         if self.kind == "explicit":
             return ExplicitMap(cells, self.law(), max_nonzeros=self.max_nonzeros)
-        kinds: dict[str, Callable[[Observations, Law], LinearMap]] = {
+        kinds: dict[str, Callable[[Observations, Law], MeasurementOperator]] = {
             "rank_one": RankOneMap,
             "hashed": HashedMap,
         }

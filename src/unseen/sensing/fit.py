@@ -12,7 +12,7 @@ from unseen.data import Observations
 from unseen.data.pattern import Pattern
 from unseen.linalg.blocked import inner
 from unseen.linalg.score_gradient import Blank, ScoreGradient
-from unseen.sensing.base import LinearMap
+from unseen.sensing.base import MeasurementOperator
 from unseen.typing import Array, FloatArray
 
 __all__ = ["ExpectedFit", "Fit", "SampledFit"]
@@ -59,7 +59,7 @@ class SampledFit(Fit):
 
     Parameters
     ----------
-    linear_map : LinearMap
+    linear_map : MeasurementOperator
         A.
     weight : float, default=1.0
         Factor of the misfit.
@@ -67,7 +67,9 @@ class SampledFit(Fit):
         b, where it is at hand.
     """
 
-    def __init__(self, linear_map: LinearMap, weight: float = 1.0, target: FloatArray | None = None) -> None:
+    def __init__(
+        self, linear_map: MeasurementOperator, weight: float = 1.0, target: FloatArray | None = None
+    ) -> None:
         self.map = linear_map
         self.weight = weight
         self.target = linear_map.of_cells() if target is None else target

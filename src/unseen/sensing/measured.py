@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unseen.sensing.base import LinearMap
+from unseen.sensing.base import MeasurementOperator
 from unseen.typing import FloatArray
 
 __all__ = ["Measured", "MeasuredGradient"]
@@ -16,7 +16,7 @@ __all__ = ["Measured", "MeasuredGradient"]
 class Measured(NamedTuple):
     """M, and M of the observed cells with zeros in between."""
 
-    map: LinearMap
+    map: MeasurementOperator
     target: FloatArray
 
     def matrix(self) -> FloatArray:
@@ -31,7 +31,7 @@ class Measured(NamedTuple):
 class MeasuredGradient:
     """``M*(slopes)`` as an operator."""
 
-    map: LinearMap
+    map: MeasurementOperator
     slopes: FloatArray
     dtype: np.dtype[Any]
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unseen.data import Observations
-from unseen.sensing.base import LinearMap
+from unseen.sensing.base import MeasurementOperator
 from unseen.sensing.law import CHUNK, Law, chunk_generator
 from unseen.typing import Array, FloatArray, IndexArray
 
@@ -28,7 +28,7 @@ class Signs(NamedTuple):
     """Value of the measurement at its own cell, less that of the product of signs."""
 
 
-class RankOneMap(LinearMap):
+class RankOneMap(MeasurementOperator):
     """``A_k = sqrt(tau/p) g h'`` with random signs g and h; the first p0 hold one observed cell each as well.
 
     At its own cell such a measurement has a one in place of the sign, as in Algorithm 1 of AMF, so the mean

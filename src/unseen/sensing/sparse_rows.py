@@ -12,7 +12,7 @@ from scipy import sparse
 
 from unseen.data import Observations
 from unseen.exceptions import TooLargeError
-from unseen.sensing.base import LinearMap
+from unseen.sensing.base import MeasurementOperator
 from unseen.sensing.law import CHUNK, Law, chunk_generator
 from unseen.typing import Array, FloatArray, IndexArray
 
@@ -31,7 +31,7 @@ class Nonzeros(NamedTuple):
     value: FloatArray
 
 
-class SparseRowsMap(LinearMap):
+class SparseRowsMap(MeasurementOperator):
     """Maps given by the non-zeros of their measurements, which come in groups."""
 
     cells: Observations
