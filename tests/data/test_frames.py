@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unseen.data import Observations, Vocabulary
+from unseen.data import Observations, Origin, Vocabulary
 from unseen.exceptions import DataWarning, InvalidDataError, ParameterError, UnknownIdError
+from unseen.model_selection import split_entries
 
 LIBRARIES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
 texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=5)
@@ -141,3 +142,37 @@ def test_without_ids_the_indices_are_written():
         "col": [1],
         "value": [2.0],
     }
+
+
+@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+def test_names_and_library_of_a_frame_are_kept(backend):
+    frame = Observations.from_triples([0, 1], [1, 0], [2.0, 3.0]).to_frame(
+        backend, row="u", col="i", value="v"
+    )
+    seen = Observations.from_frame(frame, row="u", col="i", value="v")
+    assert seen.origin == Origin("u", "i", "v", None, backend)
+    kept = [seen.select([True, False]), seen.with_values([1.0, 1.0]), seen.with_weights([1.0, 2.0])]
+    assert all(
+        part.origin == seen.origin for part in [*kept, seen.with_ids(None, None), *split_entries(seen)]
+    )
+    assert seen.transpose().origin == Origin("i", "u", "v", None, backend)
+
+
+@pytest.mark.parametrize("index", [["x", "y"], [7, 3]])
+def test_a_wide_frame_has_ids(index):
+    wide = pd.DataFrame([[1.0, np.nan], [2.0, 3.0]], index=index, columns=["b", "a"])
+    seen = Observations.from_any(wide)
+    assert seen.row_ids.values.tolist() == index
+    assert seen.col_ids.values.tolist() == ["b", "a"]
+    assert Observations.from_any(pl.from_pandas(wide.fillna(0))).col_ids == seen.col_ids
+
+
+def test_labels_that_say_nothing_are_no_ids():
+    counted = Observations.from_any(pd.DataFrame([[1.0, 2.0], [3.0, 4.0]]))
+    assert counted.row_ids is None
+    assert counted.col_ids is None
+    assert Observations.from_any(pd.DataFrame(np.ones((2, 2)), index=["a", "a"])).row_ids is None
+    with pytest.raises(
+        InvalidDataError, match="columns of X must be all integers or all strings, got int, str"
+    ):
+        Observations.from_any(pd.DataFrame(np.ones((1, 2)), columns=[1, "a"]))

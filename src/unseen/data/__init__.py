@@ -3,12 +3,14 @@
 from unseen.data.extreme import read_extreme, read_svmlight, write_extreme
 from unseen.data.features import align
 from unseen.data.observations import CSCPattern, Observations
+from unseen.data.origin import Origin
 from unseen.data.readers import read_edges, read_triples
 from unseen.data.vocabulary import Vocabulary
 
 __all__ = [
     "CSCPattern",
     "Observations",
+    "Origin",
     "Vocabulary",
     "align",
     "read_edges",

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from unseen.data.origin import Origin, wide_ids
 from unseen.data.pattern import (
     CSCPattern,
     Pattern,
@@ -66,6 +67,8 @@ class Observations:
         The cells column by column, built at the first use.
     row_ids, col_ids : Vocabulary or None
         What the user calls the rows and the columns.
+    origin : Origin or None
+        Names of the columns and library of the frame that the cells came from.
 
     Examples
     --------
@@ -87,6 +90,7 @@ class Observations:
         row_ids: Vocabulary | None = None,
         col_ids: Vocabulary | None = None,
         weights: FloatArray | None = None,
+        origin: Origin | None = None,
     ) -> None:
         self._pattern = pattern
         self.values: FloatArray = read_only(values)
@@ -96,6 +100,7 @@ class Observations:
                 raise InvalidDataError(f"{name} holds {len(ids)} ids, but the matrix has {length}.")
         self.row_ids = row_ids
         self.col_ids = col_ids
+        self.origin = origin
 
     # --- builders -------------------------------------------------------------------------------
 
@@ -103,12 +108,13 @@ class Observations:
     def from_any(
         cls, X: Any, *, weights: Any = None, duplicates: Duplicates = "mean", accept_nan: bool = True
     ) -> Observations:
-        """Take a dense array with NaN for missing, a sparse matrix, or observations.
+        """Take a dense array with NaN for missing, a sparse matrix, a wide frame, or observations.
 
         Parameters
         ----------
-        X : array-like, scipy.sparse or Observations
-            Observations are returned as they are.
+        X : array-like, scipy.sparse, DataFrame or Observations
+            Observations are returned as they are. Of a frame with a line for each row and a column for each
+            column the names of the columns become ids, and in pandas the index, unless it just counts.
         weights : array-like or scipy.sparse, optional
             How much each cell counts, as `from_dense` and `from_sparse` take it; for observations, an array
             in the order of their values.
@@ -131,7 +137,9 @@ class Observations:
             return X if weights is None else X.with_weights(weights)
         if sparse.issparse(X):
             return cls.from_sparse(X, weights=weights, duplicates=duplicates, accept_nan=accept_nan)
-        return cls.from_dense(X, weights=weights, accept_nan=accept_nan)
+        seen = cls.from_dense(X, weights=weights, accept_nan=accept_nan)
+        ids = wide_ids(X)
+        return seen if ids is None else seen.with_ids(ids[0], ids[1])._from(ids[2])
 
     @classmethod
     def from_dense(cls, X: Any, *, weights: Any = None, accept_nan: bool = True) -> Observations:
@@ -347,12 +355,13 @@ class Observations:
         >>> seen.row_ids
         Vocabulary(2 ids: 'ann', 'bob')
         """
-        from unseen.data.frames import frame_to_triples
+        from unseen.data.frames import frame_to_triples, open_frame
 
         rows, cols, values, weights, found_rows, found_cols = frame_to_triples(
             frame, row, col, value, weight, row_ids, col_ids
         )
-        return cls.from_triples(
+        origin = Origin.of(open_frame(frame), row=row, col=col, value=value, weight=weight)
+        cells = cls.from_triples(
             rows,
             cols,
             values,
@@ -361,6 +370,7 @@ class Observations:
             row_ids=found_rows,
             col_ids=found_cols,
         )
+        return cells._from(origin)
 
     @classmethod
     def _from_canonical(
@@ -445,7 +455,8 @@ class Observations:
         indptr, indices, values = self.to_columns(self.values)
         weights = None if self.weights is None else self.to_columns(self.weights)[2]
         pattern = Pattern(indptr, indices, (self.shape[1], self.shape[0]))
-        return Observations(pattern, values, self.col_ids, self.row_ids, weights)
+        origin = None if self.origin is None else self.origin.transposed()
+        return Observations(pattern, values, self.col_ids, self.row_ids, weights, origin)
 
     def to_columns(self, values: Array) -> tuple[IndexArray, IndexArray, Array]:
         """``indptr``, ``indices`` and the given values, column by column."""
@@ -467,7 +478,7 @@ class Observations:
         if array.shape != self.values.shape:
             raise InvalidDataError(f"values must have shape {self.values.shape}, got {array.shape}.")
         array = array.astype(float_dtype(array.dtype), copy=False)
-        changed = Observations(self._pattern, array, self.row_ids, self.col_ids, self.weights)
+        changed = Observations(self._pattern, array, self.row_ids, self.col_ids, self.weights, self.origin)
         changed._without_nan(accept_nan=False)
         return changed._refuse_infinite()
 
@@ -491,7 +502,7 @@ class Observations:
         checked = None
         if weights is not None:
             checked = check_weights(weights, self.rows, self.indices, self.dtype)
-        return Observations(self._pattern, self.values, self.row_ids, self.col_ids, checked)
+        return Observations(self._pattern, self.values, self.row_ids, self.col_ids, checked, self.origin)
 
     def with_ids(self, row_ids: Vocabulary | None, col_ids: Vocabulary | None) -> Observations:
         """Keep cells and values, and change what rows and columns are called.
@@ -505,7 +516,11 @@ class Observations:
         -------
         Observations
         """
-        return Observations(self._pattern, self.values, row_ids, col_ids, self.weights)
+        return Observations(self._pattern, self.values, row_ids, col_ids, self.weights, self.origin)
+
+    def _from(self, origin: Origin | None) -> Observations:
+        """The same cells, of another origin."""
+        return Observations(self._pattern, self.values, self.row_ids, self.col_ids, self.weights, origin)
 
     def select(self, mask: npt.ArrayLike) -> Observations:
         """Keep some of the cells; shape and ids stay.
@@ -528,7 +543,7 @@ class Observations:
         np.cumsum(keep, out=before[1:])
         pattern = Pattern(before[self.indptr], self.indices[keep], self.shape)
         weights = None if self.weights is None else self.weights[keep]
-        return Observations(pattern, self.values[keep], self.row_ids, self.col_ids, weights)
+        return Observations(pattern, self.values[keep], self.row_ids, self.col_ids, weights, self.origin)
 
     def degrees(self, side: str) -> FloatArray:
         """Sum of the weights of the cells of each row (``"row"``) or column (``"col"``).

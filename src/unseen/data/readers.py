@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from unseen.data.observations import Duplicates, Observations
+from unseen.data.origin import Origin
 from unseen.data.streaming import GrowingArray, IdColumn, PathLike, finish_ids, open_text, unreadable
 from unseen.data.vocabulary import VocabularyBuilder
 from unseen.exceptions import DataWarning, ParameterError
@@ -117,7 +118,9 @@ def read_triples(
         )
     row_ids, row_final = finish_ids(row_builder, from_text=not is_parquet)
     col_ids, col_final = finish_ids(col_builder, from_text=not is_parquet)
-    return Observations.from_triples(
+    names = {"row": row, "col": col, "value": value, "weight": weight}
+    named = {name: column for name, column in names.items() if isinstance(column, str)}
+    cells = Observations.from_triples(
         rows.finish(row_final),
         cols.finish(col_final),
         None if value is None else numbers["value"].finish(),
@@ -126,6 +129,7 @@ def read_triples(
         row_ids=row_ids,
         col_ids=col_ids,
     )
+    return cells._from(Origin(**named))
 
 
 class _TextTable:

@@ -1,0 +1,113 @@
+"""Where cells came from: what the user calls them, and the library of the user's frames."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from typing import Any
+
+import narwhals.stable.v1 as nw
+import numpy as np
+
+from unseen.data.vocabulary import Vocabulary, as_id_array
+from unseen.exceptions import InvalidDataError, ParameterError
+from unseen.typing import Array
+
+__all__ = ["Origin", "make_frame", "wide_ids"]
+
+BACKENDS = ("pandas", "polars", "pyarrow")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Names of the columns of the frame that cells came from, and its library.
+
+    Attributes
+    ----------
+    row, col : str
+        Columns of ids.
+    value, weight : str or None
+        Columns of values and weights, where there were any.
+    backend : {"pandas", "polars", "pyarrow"} or None
+        Library of the frame; None for files.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from unseen import Observations
+    >>> Observations.from_frame(pd.DataFrame({"who": ["ann"], "page": [7]}), row="who", col="page").origin
+    Origin(row='who', col='page', value=None, weight=None, backend='pandas')
+    """
+
+    row: str = "row"
+    col: str = "col"
+    value: str | None = None
+    weight: str | None = None
+    backend: str | None = None
+
+    def transposed(self) -> Origin:
+        """Rows and columns swapped."""
+        return replace(self, row=self.col, col=self.row)
+
+    @classmethod
+    def of(cls, frame: nw.DataFrame[Any], **names: Any) -> Origin:
+        """Of a frame that narwhals has wrapped."""
+        backend = frame.implementation.value
+        return cls(**names, backend=backend if backend in BACKENDS else None)
+
+
+def make_frame(columns: dict[str, Array], backend: str | None) -> Any:
+    """A frame of the library that is wanted; of the first one that is installed where that is not.
+
+    Parameters
+    ----------
+    columns : dict of arrays
+        By name.
+    backend : str or None
+        Library of the result, of those that `Origin` knows.
+    """
+    wanted = [name for name in (backend, *BACKENDS) if name is not None and find_spec(name) is not None]
+    if not wanted:
+        raise ParameterError("as_frame=True needs pandas, polars or pyarrow, and none of them is installed.")
+    if wanted[0] != "pandas":
+        # Neither takes fixed-width text of NumPy as strings.
+        columns = {name: a.astype(object) if a.dtype.kind == "U" else a for name, a in columns.items()}
+    backend_name: Any = wanted[0]
+    return nw.from_dict(columns, backend=backend_name).to_native()
+
+
+def wide_ids(X: Any) -> tuple[Vocabulary | None, Vocabulary | None, Origin] | None:
+    """Ids of a table with one line a row and one column a column; None for what is no frame.
+
+    Names of columns are ids, and so is the index of pandas. A plain ``RangeIndex`` from 0, and labels that
+    are neither integers nor text or that repeat, say nothing: then there are positions only.
+    """
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        return None
+    origin = Origin.of(frame)
+    if origin.backend != "pandas":
+        return None, Vocabulary(np.asarray(frame.columns, dtype=np.str_)), origin
+    named = replace(
+        origin,
+        row="row" if X.index.name is None else str(X.index.name),
+        col="col" if X.columns.name is None else str(X.columns.name),
+    )
+    if named.row == named.col:
+        named = replace(named, row="row", col="col")
+    return _labels(X.index, "the index of X"), _labels(X.columns, "columns of X"), named
+
+
+def _labels(index: Any, name: str) -> Vocabulary | None:
+    """Ids of an index of pandas, where it holds some."""
+    plain = type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
+    if plain or index.nlevels > 1 or not index.is_unique:
+        return None
+    labels = np.asarray(index)
+    if labels.dtype.kind == "O":
+        kinds = {isinstance(label, str) for label in labels.tolist()}
+        if len(kinds) > 1:
+            found = sorted({type(label).__name__ for label in labels.tolist()})
+            raise InvalidDataError(f"{name} must be all integers or all strings, got {', '.join(found)}.")
+        return Vocabulary(labels) if kinds == {True} else None
+    return Vocabulary(as_id_array(labels)) if labels.dtype.kind in "iuU" and labels.size else None
