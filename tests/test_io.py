@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import stat
@@ -172,10 +173,10 @@ def full_disk(*_: Any, **__: Any) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-@pytest.mark.parametrize("step", ["save_file", "_flush", "_digest"])
+@pytest.mark.parametrize("step", ["model_files.write_arrays", "model_files.swap", "io._version"])
 def test_a_full_disk_leaves_the_old_model(saved: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     before = unseen.load(saved).row_factors_
-    monkeypatch.setattr(f"unseen.io.{step}", full_disk)
+    monkeypatch.setattr(f"unseen.{step}", full_disk)
     with pytest.raises(OSError, match="No space"):
         BiasModel(reg=0.1).fit(X * 3).save(saved)
     monkeypatch.undo()
@@ -201,8 +202,8 @@ model.save(sys.argv[1])
 @pytest.mark.parametrize(
     ("module", "name", "after"),
     [
-        ("unseen.io", "save_file", True),
-        ("unseen.io", "_digest", False),
+        ("unseen.model_files", "write_arrays", True),
+        ("unseen.io", "_version", False),
         ("os", "replace", False),
         ("os", "replace", True),
     ],
@@ -234,7 +235,37 @@ def test_a_change_of_the_manifest_that_decodes_is_noticed(saved: Path) -> None:
         unseen.load(saved)
 
 
-def test_models_without_a_digest_of_the_manifest_load_with_a_note(saved: Path) -> None:
+def as_first_format(manifest: dict[str, Any]) -> None:
+    manifest["format_version"] = 1
+    manifest.pop("sha256")
+
+
+def test_a_change_of_the_manifest_that_says_the_same_is_noticed(saved: Path) -> None:
+    edit(saved, lambda _: None)  # laid out in another way
+    with pytest.raises(ModelFileError, match=r"manifest\.json was altered"):
+        unseen.load(saved)
+
+
+def test_a_manifest_without_its_digest_is_refused(saved: Path) -> None:
     edit(saved, lambda manifest: manifest.pop("sha256"))
+    with pytest.raises(ModelFileError, match=r"manifest\.json was altered"):
+        unseen.load(saved)
+
+
+def test_the_first_format_is_read_and_its_digest_compared(saved: Path) -> None:
+    def with_digest(manifest: dict[str, Any], reg: float) -> None:
+        as_first_format(manifest)
+        manifest["sha256"] = hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+        manifest["model"]["params"]["reg"] = reg
+
+    edit(saved, lambda manifest: with_digest(manifest, manifest["model"]["params"]["reg"]))
+    unseen.load(saved)
+    edit(saved, lambda manifest: with_digest(manifest, 99.0))
+    with pytest.raises(ModelFileError, match=r"manifest\.json was altered"):
+        unseen.load(saved)
+
+
+def test_models_without_a_digest_of_the_manifest_load_with_a_note(saved: Path) -> None:
+    edit(saved, as_first_format)
     with pytest.warns(DataWarning, match="saved before manifests had a digest"):
         unseen.load(saved)

@@ -19,6 +19,7 @@ __all__ = [
     "DownloadError",
     "InvalidDataError",
     "ModelFileError",
+    "ModelWriteError",
     "NotFittedError",
     "NotInductiveError",
     "ParameterError",
@@ -62,6 +63,10 @@ class DivergedError(ValueError):
 
 class ModelFileError(ValueError):
     """A saved model is missing, truncated, altered or written by something else."""
+
+
+class ModelWriteError(OSError, ModelFileError):
+    """The system refused to write a model; ``errno`` says why. What was saved before is still there."""
 
 
 class ClusterError(ConnectionError, ValueError):

@@ -157,8 +157,7 @@ def refuse_options(reason: str, **given: Any) -> None:
 def refuse_to_overwrite(path: Path) -> None:
     """Find out before the fit, not after it, that the model cannot be saved there."""
     from unseen.exceptions import ModelFileError
+    from unseen.model_files import why_no_place
 
-    if path.exists() and not path.is_dir():
-        raise ModelFileError(f"--out {path}: there is a file of that name; a directory is written")
-    if path.is_dir() and any(path.iterdir()) and not (path / "manifest.json").is_file():
-        raise ModelFileError(f"--out {path}: the directory holds other files; name a new or empty one")
+    if reason := why_no_place(path):
+        raise ModelFileError(f"--out {path}: {reason}")
