@@ -80,7 +80,7 @@ def write_arrays(arrays: Mapping[str, Array], path: Path) -> tuple[int, str]:
         for name in order:
             # Not ascontiguousarray: it gives a single number a dimension that it did not have.
             array = np.asarray(arrays[name], dtype=TYPES[header[name]["dtype"]], order="C")
-            content = memoryview(array.reshape(-1).view(np.uint8)) if array.size else memoryview(b"")
+            content = _bytes_of(array)
             for start in range(0, len(content), PIECE):
                 piece_of = content[start : start + PIECE]
                 digest.update(piece_of)
@@ -128,7 +128,7 @@ def read_arrays(file: BinaryIO, sha256: str) -> dict[str, Array]:
             raise ModelFileError(f"{file.name}: array {name!r} is not where its header says")
         place = end
         array = np.empty(shape, dtype=form)
-        content = memoryview(array.reshape(-1).view(np.uint8)) if array.size else memoryview(b"")
+        content = _bytes_of(array)
         for at in range(0, len(content), PIECE):
             piece = content[at : at + PIECE]
             if file.readinto(piece) != len(piece):  # type: ignore[attr-defined]
@@ -140,6 +140,11 @@ def read_arrays(file: BinaryIO, sha256: str) -> dict[str, Array]:
     if digest.hexdigest() != sha256:
         raise ModelFileError(f"{file.name} was altered: its sha256 is not the one in the manifest")
     return arrays
+
+
+def _bytes_of(array: Array) -> memoryview:
+    """The memory of a contiguous array, to be read or written."""
+    return memoryview(array.reshape(-1).view(np.uint8).data) if array.size else memoryview(b"")
 
 
 def _whole(value: Any) -> int:

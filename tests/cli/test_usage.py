@@ -46,7 +46,7 @@ def test_version_and_help(run):
         (("fit", "{r}", "--out", "{new}", "--row", "7"), 2, "--row 7"),
         (("fit", "{r}", "--out", "{new}", "--row", "item"), 2, "both"),
         (("fit", "{r}", "--out", "{new}", "--value", "stars", "--no-value"), 2, "--no-value"),
-        (("fit", "{r}", "--out", "{r}"), 1, "file of that name"),
+        (("fit", "{r}", "--out", "{r}"), 1, "it is a file"),
         (("fit", "{r}", "--out", "{home}"), 1, "other files"),
         (("fit", "{home}/none.csv", "--out", "{new}"), 1, "none.csv"),
         (("fit", "{r}", "--out", "{new}", "--row-features", "{home}/none.csv"), 1, "none.csv"),
