@@ -345,7 +345,7 @@ def test_splits_and_cross_validation_keep_weights() -> None:
         model_selection.split_entries(cells, random_state=0),
         model_selection.split_rows(cells, random_state=0),
         model_selection.split_cols(cells, random_state=0),
-        model_selection.split_time(cells, np.arange(cells.nnz)),
+        model_selection.split_time(cells.with_times(np.arange(cells.nnz))),
     ]
     for part in (part for split in splits for part in split):
         assert part.weights.tolist() == [at[i, j] for i, j in zip(part.rows, part.indices, strict=True)]

@@ -28,7 +28,7 @@ def keys(cells: Observations) -> set[tuple[int, int]]:
     return set(zip(cells.rows.tolist(), cells.indices.tolist(), strict=True))
 
 
-@pytest.mark.parametrize("kind", ["entries", "rows", "cols", "time"])
+@pytest.mark.parametrize("kind", ["entries", "rows", "cols", "both", "time"])
 def test_settings_are_chosen_without_the_test_cells(
     kind: str, ratings: Observations, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -52,8 +52,8 @@ def test_settings_are_chosen_without_the_test_cells(
 
     monkeypatch.setattr(BiasModel, "fit", spy)
     monkeypatch.setattr(tasks.CellTask, "score", watch)
-    times = np.arange(ratings.nnz)[::-1] if kind == "time" else None
-    found = compare(ratings, methods=["bias"], split=kind, repeats=3, times=times)
+    timed = ratings.with_times(np.arange(ratings.nnz)[::-1])
+    found = compare(timed, methods=["bias"], split=kind, repeats=3)
     assert len(scored) == 3 * len(found.entries)
     assert all(len(entry.scores["rmse"]) == 3 for entry in found.entries)
 
@@ -173,6 +173,7 @@ def test_a_failing_method_is_told_and_the_others_go_on(
         ({"task": "multilabel"}, "needs y"),
         ({"task": "links", "split": "rows"}, "links"),
         ({"times": [1.0]}, "split='time'"),
+        ({"times": [1.0], "split": "time"}, "nobody can check"),
     ],
 )
 def test_bad_arguments(arguments: dict[str, Any], words: str, ratings: Observations) -> None:
@@ -188,7 +189,8 @@ def test_a_method_without_its_features_is_left_out_with_the_reason(ratings: Obse
 def test_forward_splits_never_train_on_the_future(ratings: Observations) -> None:
     times = np.random.default_rng(0).permutation(ratings.nnz).astype(float)
     at = dict(zip(zip(ratings.rows.tolist(), ratings.indices.tolist(), strict=True), times, strict=True))
-    made = splitter("time", ratings, repeats=4, test_fraction=0.4, seed=0, symmetric=False, times=times)
+    timed = ratings.with_times(times)
+    made = splitter("time", timed, repeats=4, test_fraction=0.4, seed=0, symmetric=False)
     tested: list[tuple[int, int]] = []
     for outer, inner in made.repeats(4):
         latest = max(at[key] for key in keys(outer.train))

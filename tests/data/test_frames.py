@@ -132,7 +132,7 @@ def test_misuse_is_named():
     seen = Observations.from_any([[1.0]])
     with pytest.raises(ParameterError, match="backend must be one of"):
         seen.to_frame("excel")
-    with pytest.raises(ParameterError, match="three different names"):
+    with pytest.raises(ParameterError, match="3 different names"):
         seen.to_frame(row="x", col="x")
 
 

@@ -282,7 +282,7 @@ def test_ids_travel_along():
     assert seen.shape == (2, 3)
     assert seen.transpose().row_ids is cols
     assert seen.select([False]).col_ids is cols
-    assert repr(seen).endswith("row and col ids)")
+    assert repr(seen).endswith("row ids ['a', 'b'], col ids [7, 8, 9])")
     with pytest.raises(InvalidDataError, match="row_ids holds 2 ids, but the matrix has 3"):
         Observations.from_triples([2], [0], shape=(3, 3), row_ids=rows)
 

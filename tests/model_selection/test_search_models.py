@@ -177,9 +177,8 @@ def test_search_on_real_ratings():
     if not home or not (path := Path(home) / "ml100k" / "u.data.gz").exists():
         pytest.skip("UNSEEN_DATA does not point to ml100k")
     frame = pd.read_csv(path, sep="\t", names=["user", "movie", "rating", "time"])
-    X = Observations.from_frame(frame, row="user", col="movie", value="rating")
-    times = Observations.from_frame(frame, row="user", col="movie", value="time")
-    train, test = split_time(X, times, test_fraction=0.2)
+    X = Observations.from_frame(frame, row="user", col="movie", value="rating", time="time")
+    train, test = split_time(X, test_fraction=0.2)
     validation = split_entries(train, test_fraction=0.1, random_state=0)
     model = MatrixFactorization(rank=10, center="biases", max_iter=15, random_state=0)
     search = GridSearch(model, {"reg": [1.0, 10.0, 30.0]}, cv=validation).fit(train)

@@ -11,13 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from unseen.data import Observations
+from unseen.data import Observations, Vocabulary
 from unseen.exceptions import DataWarning, InvalidDataError, ParameterError
 from unseen.model_selection import (
+    ForwardTime,
+    KFoldBoth,
+    KFoldCols,
     KFoldEntries,
+    KFoldRows,
     _splits,
+    split_both,
     split_cols,
     split_entries,
+    split_last,
     split_rows,
     split_time,
 )
@@ -190,7 +196,7 @@ def test_a_symmetric_matrix_split_cell_by_cell_warns():
 def test_latest_cells_are_held_out():
     whole = random_observations(5)
     times = np.random.default_rng(0).integers(0, 10, whole.nnz)  # with ties
-    split = split_time(whole, times, test_fraction=0.3)
+    split = split_time(whole.with_times(times), test_fraction=0.3)
     assert_partition(split, whole)
     by_cell = cells(whole.with_values(times.astype(float)))
     latest_train = max(by_cell[cell] for cell in cells(split.train))
@@ -204,29 +210,147 @@ def test_latest_cells_are_held_out():
 def test_cutoff_and_dates():
     whole = Observations.from_triples([0, 0, 1], [0, 1, 1], [1.0, 2.0, 3.0])
     dates = np.array(["2024-01-01", "2024-06-01", "2023-01-01"], dtype="datetime64[D]")
-    assert split_time(whole, dates, cutoff="2024-01-01").test.values.tolist() == [1.0, 2.0]
-    assert split_time(whole, [1, 3, 2], cutoff=2.5).test.values.tolist() == [2.0]
+    assert split_time(whole.with_times(dates), cutoff="2024-01-01").test.values.tolist() == [1.0, 2.0]
+    assert split_time(whole.with_times([1, 3, 2]), cutoff=2.5).test.values.tolist() == [2.0]
 
 
 @pytest.mark.parametrize(
-    ("times", "options", "error", "message"),
+    ("times", "options", "message"),
     [
-        ([1, 1, 1], {}, InvalidDataError, "no training"),
-        ([1, 2, 3], {"cutoff": 9}, InvalidDataError, "no test"),
-        ([1, 2], {}, InvalidDataError, "one for each of 3 cells"),
-        ([1.0, np.nan, 2.0], {}, InvalidDataError, "position 1"),
-        (sparse.csr_array(np.eye(2)), {}, InvalidDataError, "not the 3 cells"),
+        ([1, 1, 1], {}, "no training"),
+        ([1, 2, 3], {"cutoff": 9}, "no test"),
+        (None, {}, r"nothing about times.*from_frame\(frame.*time="),
     ],
 )
-def test_bad_times(times, options, error, message):
+def test_times_that_cannot_split(times, options, message):
+    whole = Observations.from_triples([0, 0, 1], [0, 1, 1], [1.0, 2.0, 3.0], times=times)
+    with pytest.raises(InvalidDataError, match=message):
+        split_time(whole, **options)
+
+
+def test_times_of_other_cells_are_refused():
     whole = Observations.from_triples([0, 0, 1], [0, 1, 1], [1.0, 2.0, 3.0])
-    with pytest.raises(error, match=message):
-        split_time(whole, times, **options)
+    with pytest.raises(InvalidDataError, match="not the 3 cells"):
+        split_time(whole, sparse.csr_array(np.eye(2)))
+    named = whole.with_ids(Vocabulary(["a", "b"]), Vocabulary(["x", "y"]))
+    other = whole.with_ids(Vocabulary(["b", "a"]), Vocabulary(["x", "y"]))
+    with pytest.raises(InvalidDataError, match="other row ids"):
+        split_time(named, other)
+    assert split_time(named, named, test_fraction=0.3).test.values.tolist() == [3.0]
 
 
-def test_an_array_of_times_needs_an_order():
-    with pytest.raises(ParameterError, match="no agreed order"):
-        split_time(sparse.coo_array(np.ones((2, 2))), [1, 2, 3, 4])
+@pytest.mark.parametrize("split", [split_time, lambda X, times: split_last(X, times=times)])
+def test_an_array_of_times_is_refused_with_the_way(split):
+    # The lines of a frame are in another order than the cells, so the array would split by chance.
+    whole = Observations.from_triples([1, 0], [0, 1], [1.0, 2.0])
+    for X in (whole, sparse.coo_array(np.ones((1, 2)))):
+        with pytest.raises(ParameterError, match=r"nobody can check.*from_frame.*time="):
+            split(X, [1, 2])
+
+
+def test_a_frame_in_any_order_is_split_by_its_own_times():
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"u": list("ccabba"), "i": list("yxzyxx"), "v": np.arange(6.0), "t": [5, 1, 6, 2, 4, 3]}
+    )
+    for _ in range(5):
+        mixed = frame.iloc[rng.permutation(6)]
+        seen = Observations.from_frame(mixed, row="u", col="i", value="v", time="t")
+        assert split_time(seen, test_fraction=0.34).test.to_frame()["time"].tolist() == [6, 5]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_last_cells_of_each_row_are_held_out(seed):
+    rng = np.random.default_rng(seed)
+    whole = random_observations(seed)
+    timed = whole.with_times(rng.integers(0, 4, whole.nnz))  # with ties
+    for n in (1, 2, 3):
+        split = split_last(timed, n)
+        assert_partition(split, timed)
+        for row in range(whole.shape[0]):
+            inside = timed.rows == row
+            cells_of_row = sorted(
+                zip(timed.times[inside].tolist(), timed.indices[inside].tolist(), strict=True)
+            )
+            late = cells_of_row[-n:] if len(cells_of_row) > n else []
+            held = split.test.indices[split.test.rows == row].tolist()
+            assert held == sorted(col for _, col in late)
+            assert split.train.rows.tolist().count(row) == len(cells_of_row) - len(late)
+    with pytest.raises(InvalidDataError, match="no row has more than n=99"):
+        split_last(timed, 99)
+
+
+def shows(train, test, side):
+    """Whether training has a row or a column of the test part."""
+    return bool(np.intersect1d(getattr(train, side), getattr(test, side)).size)
+
+
+def cold_splits():
+    whole = random_observations(7)
+    return {
+        "rows": [split_rows(whole, random_state=0), *KFoldRows(3, random_state=0).split(whole)],
+        "cols": [split_cols(whole, random_state=0), *KFoldCols(3, random_state=0).split(whole)],
+        "both": [
+            split_both(whole, test_fraction=0.4, random_state=0),
+            split_both(whole, test_fraction=0.3, col_fraction=0.5, random_state=1),
+            *KFoldBoth(2, random_state=0).split(whole),
+        ],
+    }
+
+
+@pytest.mark.parametrize("kind", ["rows", "cols", "both"])
+def test_cold_splits_never_show_what_is_cold(kind):
+    sides = {"rows": ["rows"], "cols": ["indices"], "both": ["rows", "indices"]}[kind]
+    for split in cold_splits()[kind]:
+        assert split.train.nnz
+        assert split.test.nnz
+        for side in sides:
+            assert not shows(split.train, split.test, side)
+        if kind in ("rows", "both"):
+            assert set(split.test.rows.tolist()) <= set(split.rows.tolist())
+            assert not np.isin(split.train.rows, split.rows).any()
+        if kind in ("cols", "both"):
+            assert set(split.test.indices.tolist()) <= set(split.cols.tolist())
+            assert not np.isin(split.train.indices, split.cols).any()
+
+
+def test_a_planted_leak_would_be_seen():
+    split = split_both(random_observations(7), test_fraction=0.4, random_state=0)
+    first = int(split.test.rows[0])
+    leaked = Observations.from_triples(
+        np.append(split.train.rows, first), np.append(split.train.indices, 0), shape=split.train.shape
+    )
+    assert shows(leaked, split.test, "rows")
+    assert not shows(split.train, split.test, "rows")
+
+
+def test_folds_of_rows_and_columns_test_every_cell_once():
+    whole = random_observations(3)
+    for folds in (KFoldRows(3, random_state=1), KFoldCols(3, random_state=1)):
+        tested = [cell for split in folds.split(whole) for cell in cells(split.test)]
+        assert sorted(tested) == sorted(cells(whole))
+        assert folds.get_n_splits() == 3
+        assert "n_splits=3" in repr(folds)
+    with pytest.raises(ParameterError, match="only 2 rows have cells"):
+        list(KFoldRows(3).split(np.ones((2, 5))))
+    with pytest.raises(InvalidDataError, match="no test cells"):
+        list(KFoldBoth(2, random_state=2).split(np.where(np.eye(2) > 0, 1.0, np.nan)))
+    with pytest.raises(InvalidDataError, match="leaves no"):
+        split_both(np.where(np.eye(2) > 0, 1.0, np.nan), test_fraction=0.5, random_state=2)
+
+
+def test_windows_walk_forward():
+    whole = random_observations(4)
+    timed = whole.with_times(np.random.default_rng(0).permutation(whole.nnz))
+    reached = -1
+    for split in ForwardTime(3, test_fraction=0.5).split(timed):
+        assert split.train.times.max() < split.test.times.min()
+        assert split.test.times.min() > reached
+        reached = split.test.times.max()
+    assert reached == timed.times.max()
+    with pytest.raises(InvalidDataError, match="too few different moments"):
+        list(ForwardTime(3).split(timed.with_times(timed.times // 60)))
 
 
 @pytest.mark.parametrize("fraction", [0.0, 1.0, -0.1, 2, "half", None])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,6 +25,7 @@ class HoldOut(StrEnum):
     ENTRIES = "entries"
     ROWS = "rows"
     COLS = "cols"
+    BOTH = "both"
     TIME = "time"
 
 
@@ -55,9 +55,7 @@ def compare(
     task: Annotated[Meaning, typer.Option(help="What the cells mean.")] = Meaning.EXPLICIT,
     repeats: Annotated[int, typer.Option(min=1, help="Test parts.")] = 5,
     test_fraction: Annotated[float, typer.Option(help="Share that is held out.")] = 0.2,
-    time_column: Annotated[
-        str | None, typer.Option("--time", metavar="NAME", help="Column of numbers, for --split time.")
-    ] = None,
+    time: o.Time = None,
     directory: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="DIR", help="Also write a page and JSON there.")
     ] = None,
@@ -82,8 +80,8 @@ def compare(
 
     if directory is not None and directory.exists() and not directory.is_dir():
         raise UsageError(f"--out {directory}: there is a file of that name; a directory is written")
-    if (time_column is not None) != (split is HoldOut.TIME):
-        raise UsageError("--time and --split time go together")
+    if split is HoldOut.TIME and time is None:
+        raise UsageError("--split time needs --time, the column with when each cell arose")
     arguments: dict[str, Any] = {}
     if task is Meaning.MULTILABEL:
         if weight is not None:
@@ -94,13 +92,11 @@ def compare(
         from unseen.cli.sources import read_features
 
         file = o.cell_file(
-            data, row, col, value, no_value, sep, no_header, edges, task=task.value, weight=weight
+            data, row, col, value, no_value, sep, no_header, edges, task=task.value, weight=weight, time=time
         )
         cells = file.read()
         found, _ = read_features(file, cells, row_features, col_features, id_column, missing.value)
         arguments |= {"X": cells, **found}
-        if time_column is not None:
-            arguments["times"] = replace(file, value=time_column, weight=None, has_values=True).read().values
     result = run(
         **arguments,
         task=task.value,

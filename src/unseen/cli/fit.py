@@ -139,7 +139,7 @@ def remember(
         "row": row,
         "col": col,
         "value": value,
-        "weight": file.weight_column(),
+        "weight": file.extra_column("weight"),
         "row_feature_names": names.get("row"),
         "col_feature_names": names.get("col"),
     }

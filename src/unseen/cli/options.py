@@ -52,6 +52,10 @@ Weight = Annotated[
     str | None,
     typer.Option("--weight", metavar="NAME", help="Column with how much each cell counts [all count one]."),
 ]
+Time = Annotated[
+    str | None,
+    typer.Option("--time", metavar="NAME", help="Column with when each cell arose: numbers or dates."),
+]
 Sep = Annotated[
     str | None,
     typer.Option(
@@ -136,6 +140,7 @@ def cell_file(
     *,
     task: str,
     weight: str | None = None,
+    time: str | None = None,
 ) -> CellFile:
     """The file of cells that the options describe; positives need no values, links have none."""
     from unseen.cli.sources import CellFile
@@ -145,6 +150,8 @@ def cell_file(
         raise UsageError(f"--value {value}: links have no values, each line is one")
     if links and weight is not None:
         raise UsageError(f"--weight {weight}: links have no weights, each line is one")
+    if links and time is not None:
+        raise UsageError(f"--time {time}: links are held out at random, without times")
     if links and edges is Edges.DIRECTED:
         raise UsageError("--edges directed: the task links is for graphs without directions")
     if no_value and value is not None:
@@ -161,6 +168,7 @@ def cell_file(
         values_optional=task != "explicit",
         links=links,
         weight=weight,
+        time=time,
     )
 
 

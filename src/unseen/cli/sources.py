@@ -59,6 +59,8 @@ class CellFile:
         a list of edges.
     weight : str or None
         Column with how much each cell counts; by default all count one.
+    time : str or None
+        Column with when each cell arose.
     """
 
     path: Path
@@ -72,11 +74,13 @@ class CellFile:
     values_optional: bool = False
     links: bool = False
     weight: str | None = None
+    time: str | None = None
 
     def read(self) -> Observations:
         """Read all cells, with the ids as vocabularies."""
         if self.is_edge_list:
-            self.weight_column()  # refuses what a list of edges cannot have
+            self.extra_column("weight")  # refuses what a list of edges cannot have
+            self.extra_column("time")
             cells = read_edges(self.path, directed=self.edges == "directed", sep=self._edge_separator())
             return as_graph(cells, self.path) if self.links else cells
         if not self.links:
@@ -94,13 +98,14 @@ class CellFile:
     def _read_table(self) -> Observations:
         sep = guess_separator(self.path, self.sep)
         row, col, value = self.columns()
-        weight = self.weight_column()
+        weight, time = self.extra_column("weight"), self.extra_column("time")
         return read_triples(
             self.path,
             row=self._for_reader(row),
             col=self._for_reader(col),
             value=None if value is None else self._for_reader(value),
             weight=None if weight is None else self._for_reader(weight),
+            time=None if time is None else self._for_reader(time),
             sep=sep,
             header=self.header,
         )
@@ -118,17 +123,18 @@ class CellFile:
             return row, col, None
         return row, col, self._resolve("--value", self.value, names, 2)
 
-    def weight_column(self) -> str | None:
-        """Name of the column with weights, if there is one."""
-        if self.weight is None:
+    def extra_column(self, kind: Literal["weight", "time"]) -> str | None:
+        """Name of the column with weights or times, if there is one."""
+        given = getattr(self, kind)
+        if given is None:
             return None
         if self.is_edge_list:
-            raise UsageError(f"--weight {self.weight}: a list of edges has no columns of numbers")
+            raise UsageError(f"--{kind} {given}: a list of edges has no columns beside the two nodes")
         names = column_names(self.path, guess_separator(self.path, self.sep), self.header)
-        weight = self._resolve("--weight", self.weight, names, 0)
-        if weight in self.columns():
-            raise UsageError(f"--weight {self.weight}: column {weight!r} of {self.path} has another meaning")
-        return weight
+        column = self._resolve(f"--{kind}", given, names, 0)
+        if column in self.columns():
+            raise UsageError(f"--{kind} {given}: column {column!r} of {self.path} has another meaning")
+        return column
 
     def _resolve(self, option: str, given: str | None, names: list[str], default: int) -> str:
         if given in names:
@@ -364,8 +370,11 @@ def onto_training(
     rows, cols = places[0][cells.rows], places[1][cells.indices]
     known = (rows >= 0) & (cols >= 0)
     shape = (len(row_ids), len(col_ids))
-    weights = None if cells.weights is None else cells.weights[known]
-    moved = Observations.from_triples(rows[known], cols[known], cells.values[known], shape, weights=weights)
+    about: dict[str, Any] = {
+        name: None if given is None else given[known]
+        for name, given in (("weights", cells.weights), ("times", cells.times))
+    }
+    moved = Observations.from_triples(rows[known], cols[known], cells.values[known], shape, **about)
     return moved, unknown
 
 

@@ -50,12 +50,13 @@ def compare(
         What the cells mean.
     methods : sequence of str, optional
         Names from ``CANDIDATES``; by default all that apply.
-    split : {"entries", "rows", "cols", "time"}, default="entries"
-        What is held out: cells, whole rows or columns (cold starts), or what came last.
+    split : {"entries", "rows", "cols", "both", "time"}, default="entries"
+        What is held out: cells, whole rows, columns or both (cold starts), or what came last, by the times
+        that `X` carries.
     row_features, col_features : array or sparse matrix, optional
         Side features; methods without a use for them are fitted without.
-    times : array of shape (nnz,), optional
-        When each cell arose, in the order of ``X.values``; for ``split="time"``.
+    times : Observations or sparse matrix, optional
+        When each cell arose, as the values of a matrix with the cells of `X`, where `X` does not say.
     repeats : int, default=5
         Number of test parts.
     test_fraction : float, default=0.2

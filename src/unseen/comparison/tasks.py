@@ -21,6 +21,7 @@ from unseen.links import link_curve
 from unseen.links.graph import upper_pairs
 from unseen.model_selection import GridSearch, Scorer, Split, get_scorer, make_scorer
 from unseen.model_selection._evaluate import refuse_leak
+from unseen.model_selection._time_splits import cell_times
 from unseen.typing import CSR, Features, IndexArray
 from unseen.validation import check_features
 
@@ -94,6 +95,10 @@ class CellTask(Task):
         seed: int,
     ) -> None:
         self.cells = Observations.from_any(X)
+        if times is not None:
+            if split != "time":
+                raise ParameterError(f"times are given, but split={split!r}; pass split='time'")
+            self.cells = self.cells.with_times(cell_times(self.cells, times))
         if task == "links":
             if split != "entries" or row_features is not None or col_features is not None:
                 raise ParameterError("links are compared on held-out links, without features")
@@ -121,7 +126,6 @@ class CellTask(Task):
             test_fraction=test_fraction,
             seed=seed,
             symmetric=task == "links",
-            times=times,
         )
 
     def parts(self, repeats: int) -> Iterator[tuple[Split, Split]]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import narwhals.stable.v1 as nw
 import numpy as np
 import numpy.typing as npt
 
+from unseen.data.times import ACCEPTED, as_times
 from unseen.data.vocabulary import Vocabulary, VocabularyBuilder
 from unseen.exceptions import DataWarning, InvalidDataError, ParameterError
 from unseen.typing import Array
@@ -17,7 +19,7 @@ from unseen.validation import check_choice
 if TYPE_CHECKING:
     from unseen.data.observations import Observations
 
-__all__ = ["FrameBackend", "frame_to_triples", "open_frame", "triples_to_frame"]
+__all__ = ["FrameBackend", "FrameCells", "frame_to_triples", "open_frame", "triples_to_frame"]
 
 FrameBackend: TypeAlias = Literal["pandas", "polars", "pyarrow"]
 IdIndices: TypeAlias = npt.NDArray[np.int64]
@@ -33,39 +35,60 @@ def open_frame(frame: Any, name: str = "frame") -> nw.DataFrame[Any]:
         ) from error
 
 
+@dataclass
+class FrameCells:
+    """Cells of a frame: indices, what is known about each of them, and what the indices mean."""
+
+    rows: IdIndices
+    cols: IdIndices
+    row_ids: Vocabulary
+    col_ids: Vocabulary
+    values: Array | None = None
+    weights: Array | None = None
+    times: Array | None = None
+
+
 def frame_to_triples(
     native: Any,
     row: str,
     col: str,
-    value: str | None,
-    weight: str | None,
+    about: dict[str, str | None],
     row_ids: Vocabulary | None,
     col_ids: Vocabulary | None,
-) -> tuple[IdIndices, IdIndices, Array | None, Array | None, Vocabulary, Vocabulary]:
-    """Indices, values and weights of all lines that have a value, and what the indices mean."""
+) -> FrameCells:
+    """All lines that have a value; ``about`` names the columns of "value", "weight" and "time"."""
     frame = open_frame(native)
-    for argument, column in (("row", row), ("col", col), ("value", value), ("weight", weight)):
+    for argument, column in {"row": row, "col": col, **about}.items():
         if column is not None and column not in frame.columns:
             raise ParameterError(
                 f"{argument}={column!r} is not a column; the frame has {', '.join(map(repr, frame.columns))}."
             )
     rows, found_rows = encode_ids(frame[row], row, row_ids)
     cols, found_cols = encode_ids(frame[col], col, col_ids)
-    weights = None if weight is None else _numbers(frame[weight], weight)
+    value, weight, time = (about[name] for name in ("value", "weight", "time"))
+    cells = FrameCells(
+        rows,
+        cols,
+        found_rows,
+        found_cols,
+        weights=None if weight is None else _numbers(frame[weight], weight),
+        times=None if time is None else _moments(frame[time], time),
+    )
     if value is None:
-        return rows, cols, None, weights, found_rows, found_cols
-    values = _numbers(frame[value], value)
-    missing = np.isnan(values)
+        return cells
+    cells.values = _numbers(frame[value], value)
+    missing = np.isnan(cells.values)
     if missing.any():
         count = int(np.count_nonzero(missing))
         warnings.warn(
-            f"{count} of {values.size} lines have no {value!r}; they are taken as missing cells.",
+            f"{count} of {missing.size} lines have no {value!r}; they are taken as missing cells.",
             DataWarning,
             stacklevel=3,
         )
-        rows, cols, values = rows[~missing], cols[~missing], values[~missing]
-        weights = None if weights is None else weights[~missing]
-    return rows, cols, values, weights, found_rows, found_cols
+        for name in ("rows", "cols", "values", "weights", "times"):
+            column = getattr(cells, name)
+            setattr(cells, name, None if column is None else column[~missing])
+    return cells
 
 
 def encode_ids(
@@ -119,22 +142,36 @@ def _numbers(series: nw.Series[Any], name: str) -> Array:
     return series.cast(kind).to_numpy()
 
 
+def _moments(series: nw.Series[Any], name: str) -> Array:
+    """Times of a column; a line without one is refused."""
+    nulls = series.is_null().to_numpy()
+    if nulls.any():
+        raise InvalidDataError(
+            f"column {name!r} has no time in row {int(np.argmax(nulls))} "
+            f"({int(np.count_nonzero(nulls))} nulls in all); every cell needs one."
+        )
+    if series.dtype == nw.Datetime and getattr(series.dtype, "time_zone", None) is not None:
+        series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+    if not (series.dtype.is_numeric() or series.dtype in (nw.Datetime, nw.Date, nw.String, nw.Object)):
+        raise InvalidDataError(f"column {name!r} must hold times: {ACCEPTED}; got {series.dtype}.")
+    return as_times(series.to_numpy(), f"column {name!r}")
+
+
 def triples_to_frame(
-    seen: Observations, backend: FrameBackend, row: str, col: str, value: str, weight: str
+    seen: Observations, backend: FrameBackend, row: str, col: str, value: str, weight: str, time: str
 ) -> Any:
     """Build the frame of `Observations.to_frame`."""
     check_choice("backend", backend, ("pandas", "polars", "pyarrow"))
-    names = (row, col, value) if seen.weights is None else (row, col, value, weight)
-    if len(set(names)) < len(names):
-        wanted = (
-            "row, col and value need three" if len(names) == 3 else "row, col, value and weight need four"
-        )
-        raise ParameterError(f"{wanted} different names, got {names!r}.")
     rows: Array = seen.rows if seen.row_ids is None else seen.row_ids[seen.rows]
     cols: Array = seen.indices if seen.col_ids is None else seen.col_ids[seen.indices]
-    columns = {row: rows, col: cols, value: seen.values}
-    if seen.weights is not None:
-        columns[weight] = seen.weights
+    given = [("row", row, rows), ("col", col, cols), ("value", value, seen.values)]
+    given += [("weight", weight, seen.weights)] if seen.weights is not None else []
+    given += [("time", time, seen.times)] if seen.times is not None else []
+    columns = {name: column for _, name, column in given}
+    if len(columns) < len(given):
+        arguments = ", ".join(argument for argument, _, _ in given)
+        names = tuple(name for _, name, _ in given)
+        raise ParameterError(f"{arguments} need {len(given)} different names, got {names!r}.")
     if backend != "pandas":
         # Neither takes fixed-width text of NumPy as strings.
         columns = {name: a.astype(object) if a.dtype.kind == "U" else a for name, a in columns.items()}

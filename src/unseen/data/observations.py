@@ -19,12 +19,13 @@ from unseen.data.pattern import (
     check_structure,
     check_weights,
     index_dtype,
+    on_stored,
     read_only,
     refuse_outside,
     refused,
     stored_coordinates,
-    weights_at,
 )
+from unseen.data.times import check_times, latest, shown_time
 from unseen.data.vocabulary import Vocabulary
 from unseen.exceptions import InvalidDataError
 from unseen.typing import CSR, Array, BoolArray, FloatArray, IndexArray, SparseLike
@@ -59,6 +60,9 @@ class Observations:
         How much each cell counts, in the order of the values; None where all count one. The objective of
         a model is the sum of weight times loss, so a cell of weight 0 says nothing, not even that it is
         blank.
+    times : ndarray of shape (nnz,) or None
+        When each cell arose, in the order of the values: numbers or datetimes; None where that is not known.
+        Splits by time read them, models do not.
     indptr, indices : ndarray
         The CSR pattern, int32 where that is enough, else int64.
     rows : ndarray of shape (nnz,)
@@ -91,10 +95,12 @@ class Observations:
         col_ids: Vocabulary | None = None,
         weights: FloatArray | None = None,
         origin: Origin | None = None,
+        times: Array | None = None,
     ) -> None:
         self._pattern = pattern
         self.values: FloatArray = read_only(values)
         self.weights: FloatArray | None = None if weights is None else read_only(weights)
+        self.times: Array | None = None if times is None else read_only(times)
         for name, ids, length in (("row_ids", row_ids, self.shape[0]), ("col_ids", col_ids, self.shape[1])):
             if ids is not None and len(ids) != length:
                 raise InvalidDataError(f"{name} holds {len(ids)} ids, but the matrix has {length}.")
@@ -106,7 +112,13 @@ class Observations:
 
     @classmethod
     def from_any(
-        cls, X: Any, *, weights: Any = None, duplicates: Duplicates = "mean", accept_nan: bool = True
+        cls,
+        X: Any,
+        *,
+        weights: Any = None,
+        times: Any = None,
+        duplicates: Duplicates = "mean",
+        accept_nan: bool = True,
     ) -> Observations:
         """Take a dense array with NaN for missing, a sparse matrix, a wide frame, or observations.
 
@@ -118,6 +130,8 @@ class Observations:
         weights : array-like or scipy.sparse, optional
             How much each cell counts, as `from_dense` and `from_sparse` take it; for observations, an array
             in the order of their values.
+        times : array-like or scipy.sparse, optional
+            When each cell arose, given like weights.
         duplicates : {"mean", "sum"}, default="mean"
             What to do with cells that are stored more than once.
         accept_nan : bool, default=True
@@ -134,15 +148,19 @@ class Observations:
         Observations(3 x 3, 3 cells = 33.3%, float64)
         """
         if isinstance(X, Observations):
-            return X if weights is None else X.with_weights(weights)
+            weighted = X if weights is None else X.with_weights(weights)
+            return weighted if times is None else weighted.with_times(times)
+        about = {"weights": weights, "times": times, "accept_nan": accept_nan}
         if sparse.issparse(X):
-            return cls.from_sparse(X, weights=weights, duplicates=duplicates, accept_nan=accept_nan)
-        seen = cls.from_dense(X, weights=weights, accept_nan=accept_nan)
+            return cls.from_sparse(X, duplicates=duplicates, **about)
+        seen = cls.from_dense(X, **about)
         ids = wide_ids(X)
-        return seen if ids is None else seen.with_ids(ids[0], ids[1])._from(ids[2])
+        return seen if ids is None else seen.with_ids(ids[0], ids[1])._changed(origin=ids[2])
 
     @classmethod
-    def from_dense(cls, X: Any, *, weights: Any = None, accept_nan: bool = True) -> Observations:
+    def from_dense(
+        cls, X: Any, *, weights: Any = None, times: Any = None, accept_nan: bool = True
+    ) -> Observations:
         """Take a dense array: every cell that is not NaN is stored.
 
         Parameters
@@ -151,6 +169,8 @@ class Observations:
             Numbers, NaN for missing.
         weights : array-like of shape (n_rows, n_cols), optional
             How much each cell counts; what stands beside a missing cell is ignored.
+        times : array-like of shape (n_rows, n_cols), optional
+            When each cell arose; what stands beside a missing cell is ignored.
         accept_nan : bool, default=True
             Otherwise NaN is refused.
 
@@ -175,12 +195,14 @@ class Observations:
         indices = np.broadcast_to(np.arange(array.shape[1], dtype=index), array.shape)[stored]
         pattern = Pattern(indptr, indices, (array.shape[0], array.shape[1]))
         seen = cls(pattern, array[stored])._refuse_infinite()
-        if weights is None:
-            return seen
-        given = np.asarray(weights)
-        if given.shape != array.shape:
-            raise InvalidDataError(f"weights must have the shape of X, {array.shape}; got {given.shape}.")
-        return seen.with_weights(given[stored])
+        for name, given in (("weights", weights), ("times", times)):
+            if given is not None and np.shape(given) != array.shape:
+                raise InvalidDataError(
+                    f"{name} must have the shape of X, {array.shape}; got {np.shape(given)}."
+                )
+        if weights is not None:
+            seen = seen.with_weights(np.asarray(weights)[stored])
+        return seen if times is None else seen.with_times(np.asarray(times)[stored])
 
     @classmethod
     def from_sparse(
@@ -188,6 +210,7 @@ class Observations:
         X: SparseLike,
         *,
         weights: Any = None,
+        times: Any = None,
         duplicates: Duplicates = "mean",
         accept_nan: bool = True,
     ) -> Observations:
@@ -202,6 +225,8 @@ class Observations:
         weights : scipy.sparse of the same shape, or array-like, optional
             How much each cell counts: a matrix with an entry for every stored cell of X, or an array in the
             order of ``X.data``.
+        times : scipy.sparse of the same shape, or array-like, optional
+            When each cell arose, given like weights.
         duplicates : {"mean", "sum"}, default="mean"
             What to do with cells that are stored more than once.
         accept_nan : bool, default=True
@@ -218,11 +243,12 @@ class Observations:
         Observations(2 x 3, 2 cells = 33.3%, float64)
         """
         check_structure(X)
-        if weights is not None:
+        if weights is not None or times is not None:
             rows, cols = stored_coordinates(X)
-            on_cells = weights_at(weights, rows, cols, X)
+            about = {"weights": weights, "times": times}
+            on_cells = {name: on_stored(given, rows, cols, X, name) for name, given in about.items()}
             return cls.from_triples(
-                rows, cols, X.data, X.shape, weights=on_cells, duplicates=duplicates, accept_nan=accept_nan
+                rows, cols, X.data, X.shape, duplicates=duplicates, accept_nan=accept_nan, **on_cells
             )
         if X.format == "coo":  # its own conversion to CSR would add up duplicates in silence
             return cls.from_triples(
@@ -251,6 +277,7 @@ class Observations:
         shape: tuple[int, int] | None = None,
         *,
         weights: Any = None,
+        times: Any = None,
         duplicates: Duplicates | None = None,
         accept_nan: bool = True,
         row_ids: Vocabulary | None = None,
@@ -269,6 +296,8 @@ class Observations:
         weights : array-like, optional
             How much each cell counts, zero or larger. Repeated cells add their weights, and average their
             values by them.
+        times : array-like, optional
+            When each cell arose: numbers, datetimes or ISO 8601 text. Repeated cells keep their latest time.
         duplicates : {"mean", "sum"}, optional
             By default values are averaged and counts are summed.
         accept_nan : bool, default=True
@@ -301,6 +330,7 @@ class Observations:
         refuse_outside("rows", rows, size[0])
         refuse_outside("cols", cols, size[1])
         counts = None if weights is None else check_weights(weights, rows, cols, data.dtype)
+        moments = None if times is None else check_times(times, rows, cols)
         stored = np.isfinite(data)
         if not stored.all():
             unusable = np.isinf(data) if accept_nan else ~stored
@@ -309,8 +339,10 @@ class Observations:
                 raise refused(int(rows[first]), int(cols[first]), data[first])
             rows, cols, data = rows[stored], cols[stored], data[stored]
             counts = None if counts is None else counts[stored]
+            moments = None if moments is None else moments[stored]
         csr, counts = assemble(rows, cols, data, size, how, counts)
-        return cls._from_canonical(csr, row_ids, col_ids, counts)
+        moments = None if moments is None else latest(rows, cols, moments)
+        return cls._from_canonical(csr, row_ids, col_ids, counts, moments)
 
     @classmethod
     def from_frame(
@@ -321,6 +353,7 @@ class Observations:
         col: str,
         value: str | None = None,
         weight: str | None = None,
+        time: str | None = None,
         duplicates: Duplicates | None = None,
         row_ids: Vocabulary | None = None,
         col_ids: Vocabulary | None = None,
@@ -337,6 +370,9 @@ class Observations:
             Column with the values; without it every pair counts one.
         weight : str, optional
             Column with how much each cell counts, zero or larger.
+        time : str, optional
+            Column with when each cell arose: datetimes, dates, numbers or ISO 8601 text. Moments with a time
+            zone are kept in UTC. Of repeated cells the latest time stays.
         duplicates : {"mean", "sum"}, optional
             By default values are averaged and counts are summed.
         row_ids, col_ids : Vocabulary, optional
@@ -357,20 +393,21 @@ class Observations:
         """
         from unseen.data.frames import frame_to_triples, open_frame
 
-        rows, cols, values, weights, found_rows, found_cols = frame_to_triples(
-            frame, row, col, value, weight, row_ids, col_ids
+        found = frame_to_triples(
+            frame, row, col, {"value": value, "weight": weight, "time": time}, row_ids, col_ids
         )
         origin = Origin.of(open_frame(frame), row=row, col=col, value=value, weight=weight)
         cells = cls.from_triples(
-            rows,
-            cols,
-            values,
-            weights=weights,
+            found.rows,
+            found.cols,
+            found.values,
+            weights=found.weights,
+            times=found.times,
             duplicates=duplicates,
-            row_ids=found_rows,
-            col_ids=found_cols,
+            row_ids=found.row_ids,
+            col_ids=found.col_ids,
         )
-        return cells._from(origin)
+        return cells._changed(origin=origin)
 
     @classmethod
     def _from_canonical(
@@ -379,6 +416,7 @@ class Observations:
         row_ids: Vocabulary | None = None,
         col_ids: Vocabulary | None = None,
         weights: FloatArray | None = None,
+        times: Array | None = None,
     ) -> Observations:
         index = index_dtype(csr.shape, csr.nnz)
         # Arrays longer than the number of cells are legal in CSR; nobody below should see the surplus.
@@ -388,7 +426,7 @@ class Observations:
             (int(csr.shape[0]), int(csr.shape[1])),
         )
         values = csr.data[: csr.nnz].astype(float_dtype(csr.dtype), copy=False)
-        return cls(pattern, values, row_ids, col_ids, weights)
+        return cls(pattern, values, row_ids, col_ids, weights, times=times)
 
     def _without_nan(self, accept_nan: bool) -> Observations:
         missing = np.isnan(self.values)
@@ -453,10 +491,24 @@ class Observations:
     def transpose(self) -> Observations:
         """Swap rows and columns."""
         indptr, indices, values = self.to_columns(self.values)
-        weights = None if self.weights is None else self.to_columns(self.weights)[2]
-        pattern = Pattern(indptr, indices, (self.shape[1], self.shape[0]))
-        origin = None if self.origin is None else self.origin.transposed()
-        return Observations(pattern, values, self.col_ids, self.row_ids, weights, origin)
+        return self._changed(
+            _pattern=Pattern(indptr, indices, (self.shape[1], self.shape[0])),
+            values=values,
+            row_ids=self.col_ids,
+            col_ids=self.row_ids,
+            origin=None if self.origin is None else self.origin.transposed(),
+            weights=None if self.weights is None else self.to_columns(self.weights)[2],
+            times=None if self.times is None else self._times_by_column(self.times),
+        )
+
+    def _times_by_column(self, times: Array) -> Array:
+        bits: Array = self.to_columns(times.view(np.int64))[2]  # SciPy has no datetimes
+        return bits.view(times.dtype)
+
+    def _changed(self, **parts: Any) -> Observations:
+        """The same with other parts; every part that is not named is kept."""
+        kept = ("_pattern", "values", "row_ids", "col_ids", "weights", "origin", "times")
+        return Observations(*(parts[name] if name in parts else getattr(self, name) for name in kept))
 
     def to_columns(self, values: Array) -> tuple[IndexArray, IndexArray, Array]:
         """``indptr``, ``indices`` and the given values, column by column."""
@@ -478,7 +530,7 @@ class Observations:
         if array.shape != self.values.shape:
             raise InvalidDataError(f"values must have shape {self.values.shape}, got {array.shape}.")
         array = array.astype(float_dtype(array.dtype), copy=False)
-        changed = Observations(self._pattern, array, self.row_ids, self.col_ids, self.weights, self.origin)
+        changed = self._changed(values=array)
         changed._without_nan(accept_nan=False)
         return changed._refuse_infinite()
 
@@ -502,7 +554,26 @@ class Observations:
         checked = None
         if weights is not None:
             checked = check_weights(weights, self.rows, self.indices, self.dtype)
-        return Observations(self._pattern, self.values, self.row_ids, self.col_ids, checked, self.origin)
+        return self._changed(weights=checked)
+
+    def with_times(self, times: Any) -> Observations:
+        """Keep cells and values, and change when each cell arose.
+
+        Parameters
+        ----------
+        times : array-like of shape (nnz,) or None
+            In the order of `values`: numbers, datetimes or ISO 8601 text; None forgets them.
+
+        Returns
+        -------
+        Observations
+
+        Examples
+        --------
+        >>> Observations.from_dense([[1.0, 2.0]]).with_times(["2024-05-31", "2024-06-01"])
+        Observations(1 x 2, 2 cells = 100%, float64, times 2024-05-31..2024-06-01)
+        """
+        return self._changed(times=None if times is None else check_times(times, self.rows, self.indices))
 
     def with_ids(self, row_ids: Vocabulary | None, col_ids: Vocabulary | None) -> Observations:
         """Keep cells and values, and change what rows and columns are called.
@@ -516,14 +587,10 @@ class Observations:
         -------
         Observations
         """
-        return Observations(self._pattern, self.values, row_ids, col_ids, self.weights, self.origin)
-
-    def _from(self, origin: Origin | None) -> Observations:
-        """The same cells, of another origin."""
-        return Observations(self._pattern, self.values, self.row_ids, self.col_ids, self.weights, origin)
+        return self._changed(row_ids=row_ids, col_ids=col_ids)
 
     def select(self, mask: npt.ArrayLike) -> Observations:
-        """Keep some of the cells; shape and ids stay.
+        """Keep some of the cells; shape, ids, weights and times stay.
 
         Parameters
         ----------
@@ -542,8 +609,12 @@ class Observations:
         before = np.zeros(keep.size + 1, dtype=self.indptr.dtype)
         np.cumsum(keep, out=before[1:])
         pattern = Pattern(before[self.indptr], self.indices[keep], self.shape)
-        weights = None if self.weights is None else self.weights[keep]
-        return Observations(pattern, self.values[keep], self.row_ids, self.col_ids, weights, self.origin)
+        return self._changed(
+            _pattern=pattern,
+            values=self.values[keep],
+            weights=None if self.weights is None else self.weights[keep],
+            times=None if self.times is None else self.times[keep],
+        )
 
     def degrees(self, side: str) -> FloatArray:
         """Sum of the weights of the cells of each row (``"row"``) or column (``"col"``).
@@ -571,6 +642,7 @@ class Observations:
         col: str = "col",
         value: str = "value",
         weight: str = "weight",
+        time: str = "time",
     ) -> Any:
         """One line for each cell, with the user's ids where known.
 
@@ -578,8 +650,8 @@ class Observations:
         ----------
         backend : {"pandas", "polars", "pyarrow"}, default="pandas"
             Library of the result.
-        row, col, value, weight : str
-            Names of the columns; the last is there only if cells have weights.
+        row, col, value, weight, time : str
+            Names of the columns; the last two are there only if cells have weights and times.
 
         Returns
         -------
@@ -592,12 +664,17 @@ class Observations:
         """
         from unseen.data.frames import triples_to_frame
 
-        return triples_to_frame(self, backend, row, col, value, weight)
+        return triples_to_frame(self, backend, row, col, value, weight, time)
 
     def __repr__(self) -> str:
         share = self.nnz / (self.shape[0] * self.shape[1])
-        ids = [name for name, known in (("row", self.row_ids), ("col", self.col_ids)) if known is not None]
-        named = f", {' and '.join(ids)} ids" if ids else ""
-        named += "" if self.weights is None else ", weights"
         cells = f"{self.nnz:,} cells = {100 * share:.3g}%"
-        return f"Observations({self.shape[0]:,} x {self.shape[1]:,}, {cells}, {self.dtype}{named})"
+        parts = [f"{self.shape[0]:,} x {self.shape[1]:,}", cells, str(self.dtype)]
+        for name, ids in (("row", self.row_ids), ("col", self.col_ids)):
+            if ids is not None:
+                parts.append(f"{name} ids [{ids.sample()}]")
+        for name, about in (("weights", self.weights), ("times", self.times)):
+            if about is not None:
+                span = f" {shown_time(about.min())}..{shown_time(about.max())}" if about.size else ""
+                parts.append(name + span)
+        return f"Observations({', '.join(parts)})"

@@ -23,11 +23,11 @@ __all__ = [
     "check_structure",
     "check_weights",
     "index_dtype",
+    "on_stored",
     "read_only",
     "refuse_outside",
     "refused",
     "stored_coordinates",
-    "weights_at",
 ]
 
 _A = TypeVar("_A", bound=Array)
@@ -181,23 +181,26 @@ def stored_coordinates(X: Any) -> tuple[IndexArray, IndexArray]:
         return (major, minor) if X.format == "csr" else (minor, major)
     if X.format == "coo":
         return X.coords[0], X.coords[1]
-    raise InvalidDataError(f"weights need X as CSR, CSC or COO, got {X.format!r}; call X.tocsr() first.")
+    raise InvalidDataError(
+        f"weights and times need X as CSR, CSC or COO, got {X.format!r}; call X.tocsr() first."
+    )
 
 
-def weights_at(weights: Any, rows: IndexArray, cols: IndexArray, X: Any) -> Any:
-    """Weights in the order of the data of ``X``, from an array of that order or a matrix with the cells."""
-    if not sparse.issparse(weights):
-        return weights
-    known: CSR = sparse.csr_array(cast(Any, weights))
+def on_stored(given: Any, rows: IndexArray, cols: IndexArray, X: Any, name: str) -> Any:
+    """Weights or times in the order of the data of ``X``, from an array of that order or a matrix."""
+    if not sparse.issparse(given):
+        return given
+    known: CSR = sparse.csr_array(cast(Any, given))
     if known.shape != X.shape:
-        raise InvalidDataError(f"weights must have the shape of X, {X.shape}; got {known.shape}.")
+        raise InvalidDataError(f"{name} must have the shape of X, {X.shape}; got {known.shape}.")
     there = sparse.csr_array((np.ones(known.nnz), known.indices, known.indptr), shape=known.shape)
     missing = np.asarray(there[rows, cols]).ravel() == 0
     if missing.any():
         first = int(np.argmax(missing))
+        hint = "; store a 0 for a cell that is not to count" if name == "weights" else ""
         raise InvalidDataError(
-            f"weights has no entry for row {rows[first]}, column {cols[first]}, which X stores "
-            f"({int(missing.sum())} such cells); store a 0 for a cell that is not to count."
+            f"{name} has no entry for row {rows[first]}, column {cols[first]}, which X stores "
+            f"({int(missing.sum())} such cells){hint}."
         )
     return np.asarray(known[rows, cols]).ravel()
 

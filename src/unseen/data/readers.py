@@ -15,6 +15,7 @@ from scipy import sparse
 from unseen.data.observations import Duplicates, Observations
 from unseen.data.origin import Origin
 from unseen.data.streaming import GrowingArray, IdColumn, PathLike, finish_ids, open_text, unreadable
+from unseen.data.times import TimeColumn
 from unseen.data.vocabulary import VocabularyBuilder
 from unseen.exceptions import DataWarning, ParameterError
 from unseen.typing import CSR, Array
@@ -23,8 +24,8 @@ from unseen.validation import check_count
 __all__ = ["read_edges", "read_triples"]
 
 Column: TypeAlias = str | int
-Chunk: TypeAlias = tuple[Any, Any, list[Array]]
-"""Row ids, column ids and numbers (values, weights, where there are such columns) of some lines."""
+Chunk: TypeAlias = tuple[Any, Any, list[Array], Any]
+"""Row ids, column ids, numbers (values, weights, where there are such columns) and times of some lines."""
 
 _NO_VALUE = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")
 
@@ -36,6 +37,7 @@ def read_triples(
     col: Column,
     value: Column | None = None,
     weight: Column | None = None,
+    time: Column | None = None,
     sep: str = ",",
     header: bool = True,
     encoding: str = "utf-8",
@@ -57,6 +59,9 @@ def read_triples(
         Column with the values; without it every pair counts one. An empty field is a missing cell.
     weight : str or int, optional
         Column with how much each cell counts, a number zero or larger in every line.
+    time : str or int, optional
+        Column with when each cell arose: numbers (such as Unix seconds), or dates as 2024-05-31 and
+        2024-05-31T18:30:00, in every line. Moments with a time zone are kept in UTC.
     sep : str, default=","
         What stands between two fields.
     header : bool, default=True
@@ -79,25 +84,28 @@ def read_triples(
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "ratings.csv"
     >>> _ = file.write_text("who,film,stars\nann,7,5\nbob,9,3\n")
     >>> read_triples(file, row="who", col="film", value="stars")
-    Observations(2 x 2, 2 cells = 50%, float64, row and col ids)
+    Observations(2 x 2, 2 cells = 50%, float64, row ids ['ann', 'bob'], col ids [7, 9])
     """
     check_count("chunk_rows", chunk_rows)
     is_parquet = Path(path).suffix in (".parquet", ".pq")
     given = {name: column for name, column in (("value", value), ("weight", weight)) if column is not None}
     if is_parquet:
-        chunks = _parquet_chunks(path, row, col, given, chunk_rows)
+        chunks = _parquet_chunks(path, row, col, given, time, chunk_rows)
     else:
         if len(sep) != 1:
             raise ParameterError(f"sep must be one character, got {sep!r}.")
-        table = _TextTable(path, row, col, given, sep, header, encoding)
+        table = _TextTable(path, row, col, given, time, sep, header, encoding)
         chunks = table.chunks(chunk_rows)
     row_builder, col_builder = (VocabularyBuilder(f"{path}: column {name!r}") for name in (row, col))
     rows, cols = IdColumn(row_builder), IdColumn(col_builder)
     numbers = {name: GrowingArray(np.float64) for name in given}
+    times = TimeColumn(f"{path}: column {time!r}")
     n_lines = n_missing = 0
-    for row_chunk, col_chunk, number_chunks in chunks:
+    for row_chunk, col_chunk, number_chunks, time_chunk in chunks:
         rows.append(row_chunk)
         cols.append(col_chunk)
+        if time is not None:
+            times.append(time_chunk)
         for name, chunk in zip(given, number_chunks, strict=True):
             missing = np.isnan(chunk)
             if name == "weight" and missing.any():
@@ -125,11 +133,12 @@ def read_triples(
         cols.finish(col_final),
         None if value is None else numbers["value"].finish(),
         weights=None if weight is None else numbers["weight"].finish(),
+        times=None if time is None else times.finish(),
         duplicates=duplicates,
         row_ids=row_ids,
         col_ids=col_ids,
     )
-    return cells._from(Origin(**named))
+    return cells._changed(origin=Origin(**named))
 
 
 class _TextTable:
@@ -141,6 +150,7 @@ class _TextTable:
         row: Column,
         col: Column,
         numbers: dict[str, Column],
+        time: Column | None,
         sep: str,
         header: bool,
         encoding: str,
@@ -155,6 +165,7 @@ class _TextTable:
         self.n_fields = len(first)
         self.row, self.col = self._position("row", row, first), self._position("col", col, first)
         self.numbers = [self._position(name, column, first) for name, column in numbers.items()]
+        self.time = None if time is None else self._position("time", time, first)
 
     def _position(self, argument: str, column: Column, first: list[str]) -> int:
         if isinstance(column, str) and self.header and column in first:
@@ -178,6 +189,7 @@ class _TextTable:
         names = [str(number) for number in range(self.n_fields)]
         wanted = {str(self.row): pa.string(), str(self.col): pa.string()}
         wanted |= {str(number): pa.float64() for number in self.numbers}
+        wanted |= {} if self.time is None else {str(self.time): pa.string()}
         read = arrow_csv.ReadOptions(
             use_threads=False,
             # pyarrow reads some thirty blocks ahead, so they must be small.
@@ -200,7 +212,8 @@ class _TextTable:
                     if self._has_empty(rows) or self._has_empty(cols):
                         raise pa.ArrowInvalid("an id is empty")
                     numbers = [batch.column(str(number)) for number in self.numbers]
-                    yield rows, cols, [number.to_numpy(zero_copy_only=False) for number in numbers]
+                    times = None if self.time is None else batch.column(str(self.time))
+                    yield rows, cols, [number.to_numpy(zero_copy_only=False) for number in numbers], times
         except (pa.ArrowInvalid, OSError) as error:
             # Read again by the slower way, which knows the number of the line.
             for _ in self._plain_chunks(1 << 14):
@@ -219,8 +232,9 @@ class _TextTable:
             try:
                 lines = self._checked(reader)
                 while chunk := list(itertools.islice(lines, chunk_rows)):
-                    rows, cols, *numbers = zip(*chunk, strict=True)
-                    yield np.array(rows), np.array(cols), [np.array(n, dtype=np.float64) for n in numbers]
+                    rows, cols, times, *numbers = zip(*chunk, strict=True)
+                    columns = [np.array(column, dtype=np.float64) for column in numbers]
+                    yield np.array(rows), np.array(cols), columns, np.array(times)
             except csv.Error as error:
                 raise unreadable(self.path, reader.line_num, f"{error}.") from error
 
@@ -242,11 +256,17 @@ class _TextTable:
                 except ValueError:
                     reason = f"{fields[place]!r} is not a number; a number or an empty field is wanted."
                     raise unreadable(self.path, reader.line_num, reason) from None
-            yield fields[self.row], fields[self.col], *numbers
+            time = "" if self.time is None else fields[self.time]
+            yield fields[self.row], fields[self.col], time, *numbers
 
 
 def _parquet_chunks(
-    path: PathLike, row: Column, col: Column, numbers: dict[str, Column], chunk_rows: int
+    path: PathLike,
+    row: Column,
+    col: Column,
+    numbers: dict[str, Column],
+    time: Column | None,
+    chunk_rows: int,
 ) -> Iterator[Chunk]:
     try:
         import pyarrow as pa
@@ -259,7 +279,7 @@ def _parquet_chunks(
         raise unreadable(path, None, str(error)) from error
     with file:
         names = file.schema_arrow.names
-        given = {"row": row, "col": col, **numbers}
+        given = {"row": row, "col": col, **numbers} | ({} if time is None else {"time": time})
         wanted = [_parquet_column(path, argument, column, names) for argument, column in given.items()]
         first = 0
         for batch in file.iter_batches(batch_size=chunk_rows, columns=list(dict.fromkeys(wanted))):
@@ -269,12 +289,12 @@ def _parquet_chunks(
                     line = first + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
                     raise unreadable(path, None, f"column {name!r} has no id in row {line} (from 0).")
             found = []
-            for name in wanted[2:]:
+            for name in wanted[2 : 2 + len(numbers)]:
                 try:
                     found.append(batch.column(name).cast(pa.float64()).to_numpy(zero_copy_only=False))
                 except pa.ArrowInvalid as error:
                     raise unreadable(path, None, f"column {name!r}: {error}.") from error
-            yield ids[0], ids[1], found
+            yield ids[0], ids[1], found, None if time is None else batch.column(wanted[-1])
             first += batch.num_rows
 
 

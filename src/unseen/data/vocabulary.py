@@ -172,7 +172,7 @@ class Vocabulary:
             first = as_id_array(ids)[int(np.argmax(unknown))].item()
             kind = "strings" if self.values.dtype.kind == "U" else "integers"
             raise UnknownIdError(
-                f"id {first!r} is not in the vocabulary of {len(self)} {kind} ({self._sample()})."
+                f"id {first!r} is not in the vocabulary of {len(self)} {kind} ({self.sample()})."
             )
         return indices
 
@@ -199,9 +199,10 @@ class Vocabulary:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"Vocabulary({len(self)} ids: {self._sample()})"
+        return f"Vocabulary({len(self)} ids: {self.sample()})"
 
-    def _sample(self) -> str:
+    def sample(self) -> str:
+        """The first ids, as they are shown."""
         shown = ", ".join(repr(value) for value in self.values[:3].tolist())
         return shown + ", ..." if len(self) > 3 else shown
 

@@ -1,29 +1,30 @@
 """Splits of cells, rows and columns, cross-validation and search over parameters."""
 
 from unseen.model_selection._evaluate import cross_validate
+from unseen.model_selection._folds import KFoldBoth, KFoldCols, KFoldEntries, KFoldRows
 from unseen.model_selection._results import ResultTable
 from unseen.model_selection._scoring import Scorer, get_scorer, make_scorer
 from unseen.model_selection._search import GridSearch
-from unseen.model_selection._splits import (
-    KFoldEntries,
-    Split,
-    split_cols,
-    split_entries,
-    split_rows,
-    split_time,
-)
+from unseen.model_selection._splits import Split, split_both, split_cols, split_entries, split_rows
+from unseen.model_selection._time_splits import ForwardTime, split_last, split_time
 
 __all__ = [
+    "ForwardTime",
     "GridSearch",
+    "KFoldBoth",
+    "KFoldCols",
     "KFoldEntries",
+    "KFoldRows",
     "ResultTable",
     "Scorer",
     "Split",
     "cross_validate",
     "get_scorer",
     "make_scorer",
+    "split_both",
     "split_cols",
     "split_entries",
+    "split_last",
     "split_rows",
     "split_time",
 ]

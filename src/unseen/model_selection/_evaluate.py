@@ -15,9 +15,10 @@ from tqdm import tqdm
 from unseen.data import Observations
 from unseen.exceptions import InvalidDataError, ParameterError
 from unseen.metrics._lists import contains
+from unseen.model_selection._folds import KFoldEntries
 from unseen.model_selection._results import ResultTable
 from unseen.model_selection._scoring import Scorer, Scoring, get_scorer
-from unseen.model_selection._splits import KFoldEntries, Split, is_mirrored
+from unseen.model_selection._splits import Split, is_mirrored
 from unseen.parallel import one_blas_thread
 from unseen.validation import check_n_jobs
 
