@@ -269,3 +269,25 @@ def test_models_without_a_digest_of_the_manifest_load_with_a_note(saved: Path) -
     edit(saved, as_first_format)
     with pytest.warns(DataWarning, match="saved before manifests had a digest"):
         unseen.load(saved)
+
+
+def test_a_mapped_model_answers_alike_and_is_checked(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((12, 9)) < 0.6, rng.random((12, 9)), np.nan)
+    model = unseen.MatrixFactorization(2, max_iter=3, random_state=0).fit(X)
+    model.save(tmp_path / "model")
+    mapped = unseen.load(tmp_path / "model", mmap=True)
+    assert mapped.row_factors_.base is not None
+    assert not mapped.row_factors_.flags.writeable
+    np.testing.assert_array_equal(mapped.fold_in(X), model.fold_in(X))
+    np.testing.assert_array_equal(
+        mapped.predict_entries([1, 2], [3, 4]), model.predict_entries([1, 2], [3, 4])
+    )
+    model.set_params(max_iter=1).fit(X).save(tmp_path / "model")  # what is mapped stays readable
+    assert np.isfinite(mapped.row_factors_).all()
+    arrays = next((tmp_path / "model").glob("*.safetensors"))
+    content = bytearray(arrays.read_bytes())
+    content[-1] ^= 1
+    arrays.write_bytes(content)
+    with pytest.raises(ModelFileError, match="altered"):
+        unseen.load(tmp_path / "model", mmap=True)

@@ -88,7 +88,7 @@ def _write(directory: Path, content: Any, arrays: dict[str, Array]) -> None:
         raise
 
 
-def load(path: str | os.PathLike[str], *, custom: Iterable[type] = ()) -> Any:
+def load(path: str | os.PathLike[str], *, custom: Iterable[type] = (), mmap: bool = False) -> Any:
     """Read a model that ``save`` wrote.
 
     Parameters
@@ -98,6 +98,9 @@ def load(path: str | os.PathLike[str], *, custom: Iterable[type] = ()) -> Any:
     custom : iterable of classes
         Classes from outside this package (a feature map of your own, say) that the model may
         be made of. Nothing else is ever imported.
+    mmap : bool, default=False
+        Leave the arrays in the file and map it into memory: several processes that load the same model hold
+        it once. The arrays are read-only.
 
     Returns
     -------
@@ -115,7 +118,7 @@ def load(path: str | os.PathLike[str], *, custom: Iterable[type] = ()) -> Any:
     while True:
         manifest = _manifest(text, place)
         try:
-            arrays = _arrays(manifest, directory)
+            arrays = _arrays(manifest, directory, mmap)
             break
         except FileNotFoundError as error:
             # A writer may have replaced the model since the manifest was read; then there is another one.
@@ -174,7 +177,7 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is no number of JSON")
 
 
-def _arrays(manifest: dict[str, Any], directory: Path) -> dict[str, Array]:
+def _arrays(manifest: dict[str, Any], directory: Path, mmap: bool) -> dict[str, Array]:
     entry = manifest.get("arrays")
     if not isinstance(entry, dict) or not files.ARRAYS_NAME.fullmatch(str(entry.get("file"))):
         raise ModelFileError(f"{directory / MANIFEST}: no valid entry for the arrays file")
@@ -188,7 +191,7 @@ def _arrays(manifest: dict[str, Any], directory: Path) -> dict[str, Array]:
             size = os.fstat(file.fileno()).st_size
             if size != entry.get("bytes"):
                 raise ModelFileError(f"{path} has {size} bytes, the manifest says {entry.get('bytes')}")
-            arrays = files.read_arrays(file, str(entry.get("sha256")))
+            arrays = files.read_arrays(file, str(entry.get("sha256")), mmap=mmap)
     except FileNotFoundError:
         raise
     except OSError as error:

@@ -90,8 +90,11 @@ def write_arrays(arrays: Mapping[str, Array], path: Path) -> tuple[int, str]:
         return 8 + len(text) + end, digest.hexdigest()
 
 
-def read_arrays(file: BinaryIO, sha256: str) -> dict[str, Array]:
-    """Arrays of an open file, whose digest is compared; none is larger than what the file holds."""
+def read_arrays(file: BinaryIO, sha256: str, *, mmap: bool = False) -> dict[str, Array]:
+    """Arrays of an open file, whose digest is compared; none is larger than what the file holds.
+
+    With ``mmap`` they are read-only views of the file, whose pages all processes share.
+    """
     size = os.fstat(file.fileno()).st_size
     digest = hashlib.sha256()
 
@@ -118,6 +121,7 @@ def read_arrays(file: BinaryIO, sha256: str) -> dict[str, Array]:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ModelFileError(f"{file.name} has no readable header: {error}") from error
     arrays: dict[str, Array] = {}
+    mapped = np.memmap(file, np.uint8, "r").view(np.ndarray) if mmap else None
     place = 0
     for start, end, name, form, shape in spans:
         if (
@@ -127,13 +131,17 @@ def read_arrays(file: BinaryIO, sha256: str) -> dict[str, Array]:
         ):
             raise ModelFileError(f"{file.name}: array {name!r} is not where its header says")
         place = end
-        array = np.empty(shape, dtype=form)
-        content = _bytes_of(array)
-        for at in range(0, len(content), PIECE):
-            piece = content[at : at + PIECE]
-            if file.readinto(piece) != len(piece):  # type: ignore[attr-defined]
-                raise ModelFileError(f"{file.name} ends within array {name!r}")
-            digest.update(piece)
+        if mapped is not None:
+            array = mapped[8 + length + start : 8 + length + end].view(form).reshape(shape)
+            digest.update(_bytes_of(array))
+        else:
+            array = np.empty(shape, dtype=form)
+            content = _bytes_of(array)
+            for at in range(0, len(content), PIECE):
+                piece = content[at : at + PIECE]
+                if file.readinto(piece) != len(piece):  # type: ignore[attr-defined]
+                    raise ModelFileError(f"{file.name} ends within array {name!r}")
+                digest.update(piece)
         arrays[name] = array.astype(array.dtype.newbyteorder("="), copy=False)
     if place != size - 8 - length:
         raise ModelFileError(f"{file.name} has {size - 8 - length - place} bytes more than its arrays")
