@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import signal
 import subprocess
 import sys
@@ -257,8 +256,15 @@ def test_replacing_keeps_the_old_file_when_something_fails(tmp_path):
     assert path.read_text() == "new"
 
 
-def test_errors_leave_stdout_empty_in_json_too(run, tmp_path):
-    ended = run("info", tmp_path / "none", "--json", code=1)
-    assert ended.out == ""
-    with pytest.raises(json.JSONDecodeError):
-        json.loads(ended.err)
+def test_errors_are_json_where_json_is_asked_for(run, files, tmp_path):
+    for arguments, code, kind, said in (
+        (("info", tmp_path / "none", "--json"), 1, "ModelFileError", "manifest.json"),
+        (("--json", "fit", files.ratings, "--out", tmp_path / "m", "--rank", 0), 2, "ParameterError", "rank"),
+        (("fit", "--json"), 2, "UsageError", "DATA"),
+    ):
+        ended = run(*arguments, code=code)
+        error = ended.document["error"]
+        assert (error["type"], error["exit_code"]) == (kind, code)
+        assert said in error["message"]
+        assert ended.err.endswith(f"error: {error['message']}\n")
+    assert run("info", tmp_path / "none", code=1).out == ""

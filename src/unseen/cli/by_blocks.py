@@ -131,7 +131,7 @@ def fit_by_blocks(
         f"{type(fitted).__name__} fitted in {seconds:.2f} s by {fit.n_blocks_[0]} x {fit.n_blocks_[1]} "
         f"blocks, {fit.n_iter_} sweeps, objective {document['objective']:.6g}; saved to {model_path}"
     )
-    out.result(document, lambda: print(line))
+    out.result(document, lambda: out.say(line))
 
 
 def _first_file(data: Path) -> Path:

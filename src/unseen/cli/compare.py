@@ -52,7 +52,9 @@ def compare(
         str | None, typer.Option(metavar="NAME,...", help="Methods to compare [all that apply].")
     ] = None,
     split: Annotated[HoldOut, typer.Option(help="What is held out.")] = HoldOut.ENTRIES,
-    task: Annotated[Meaning, typer.Option(help="What the cells mean.")] = Meaning.EXPLICIT,
+    task: Annotated[
+        Meaning | None, typer.Option(help="What the cells mean [explicit; multilabel by the first line].")
+    ] = None,
     repeats: Annotated[int, typer.Option(min=1, help="Test parts.")] = 5,
     test_fraction: Annotated[float, typer.Option(help="Share that is held out.")] = 0.2,
     time: o.Time = None,
@@ -65,7 +67,9 @@ def compare(
     weight: o.Weight = None,
     no_value: o.NoValue = False,
     sep: o.Sep = None,
-    no_header: o.NoHeader = False,
+    no_header: o.NoHeader = None,
+    encoding: o.Encoding = "utf-8",
+    wide: o.Wide = False,
     edges: o.EdgeList = o.Edges.NO,
     row_features: o.RowFeatures = None,
     col_features: o.ColFeatures = None,
@@ -75,6 +79,7 @@ def compare(
     n_jobs: o.NJobs = None,
 ) -> None:
     """Compare methods on DATA: settings are chosen on training cells, scores are of test cells."""
+    from unseen.cli.tables import looks_extreme
     from unseen.comparison import compare as run
     from unseen.data import read_extreme
 
@@ -83,16 +88,30 @@ def compare(
     if split is HoldOut.TIME and time is None:
         raise UsageError("--split time needs --time, the column with when each cell arose")
     arguments: dict[str, Any] = {}
+    if task is None:
+        task = Meaning.MULTILABEL if looks_extreme(data) else Meaning.EXPLICIT
     if task is Meaning.MULTILABEL:
         if weight is not None:
             raise UsageError(f"--weight {weight}: every label counts one")
         features, labels = read_extreme(data)
         arguments |= {"X": features, "y": labels}
     else:
-        from unseen.cli.sources import read_features
+        from unseen.cli.feature_files import read_features
 
         file = o.cell_file(
-            data, row, col, value, no_value, sep, no_header, edges, task=task.value, weight=weight, time=time
+            data,
+            row,
+            col,
+            value,
+            no_value,
+            sep,
+            no_header,
+            edges,
+            task=task.value,
+            weight=weight,
+            time=time,
+            encoding=encoding,
+            wide=wide,
         )
         cells = file.read()
         found, _ = read_features(file, cells, row_features, col_features, id_column, missing.value)
@@ -119,14 +138,14 @@ def _show(out: Output, result: Comparison, document: dict[str, Any]) -> None:
     facts = result.facts
     title = f"{facts['rows']:,} x {facts['cols']:,}, {facts['cells']:,} cells, {facts['repeats']} test parts"
     out.table(head, lines, title=title)
-    print(result.recommendation())
+    out.say(result.recommendation())
     for entry in result.entries:
         if entry.error is not None:
             out.note(f"{entry.method} failed: {entry.error}")
     for method, reason in result.left_out.items():
         out.note(f"{method} was left out: {reason}")
     if "report" in document:
-        print(f"Report: {document['report']}")
+        out.say(f"Report: {document['report']}")
 
 
 def _write(directory: Path, data: Path, result: Comparison, document: dict[str, Any]) -> Path:

@@ -34,7 +34,9 @@ def diagnose(
     value: o.Value = None,
     no_value: o.NoValue = False,
     sep: o.Sep = None,
-    no_header: o.NoHeader = False,
+    no_header: o.NoHeader = None,
+    encoding: o.Encoding = "utf-8",
+    wide: o.Wide = False,
     edges: o.EdgeList = o.Edges.NO,
     seed: o.Seed = 0,
     n_jobs: o.NJobs = None,
@@ -44,7 +46,19 @@ def diagnose(
     from unseen.diagnostics import diagnose as examine
 
     # The task only says that a file without values will do.
-    file = o.cell_file(source, row, col, value, no_value, sep, no_header, edges, task="positive")
+    file = o.cell_file(
+        source,
+        row,
+        col,
+        value,
+        no_value,
+        sep,
+        no_header,
+        edges,
+        task="positive",
+        encoding=encoding,
+        wide=wide,
+    )
     cells = file.read()
     found = examine(cells, rank, n_probes=probes, random_state=seed, n_jobs=n_jobs)
     if target is not None:
@@ -62,9 +76,9 @@ def diagnose(
         for title, headers, rows in found.tables():
             out.table(headers, rows, title=title)
         for sentence in found.verdict:
-            print(sentence)
+            out.say(sentence)
         if target is not None:
-            print(f"Report: {target}")
+            out.say(f"Report: {target}")
 
     out.result(document, show)
 

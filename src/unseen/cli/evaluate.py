@@ -75,7 +75,9 @@ def evaluate(
     weight: o.Weight = None,
     no_value: o.NoValue = False,
     sep: o.Sep = None,
-    no_header: o.NoHeader = False,
+    no_header: o.NoHeader = None,
+    encoding: o.Encoding = "utf-8",
+    wide: o.Wide = False,
     edges: o.EdgeList = o.Edges.NO,
     row_features: o.RowFeatures = None,
     col_features: o.ColFeatures = None,
@@ -94,10 +96,10 @@ def evaluate(
     With the task links, all pairs of nodes are ranked in one list against held-out links.
     """
     import unseen
+    from unseen.cli.feature_files import read_features
     from unseen.cli.labels import is_model_of_labels, score_labels
     from unseen.cli.link_scoring import score_link_method
     from unseen.cli.scoring import score_method, score_model
-    from unseen.cli.sources import read_features
     from unseen.model_selection import get_scorer
     from unseen.validation import check_count
 
@@ -124,7 +126,9 @@ def evaluate(
             "weight": weight,
             "has_values": not no_value,
             "sep": sep,
-            "header": not no_header,
+            "header": o.has_header(no_header),
+            "encoding": encoding,
+            "wide": wide,
         }
         score_model(
             out,
@@ -146,7 +150,20 @@ def evaluate(
     model = build(
         method, task, o.hyper_parameters(rank, reg, center, max_iter, seed, n_jobs, 0), settings or []
     )
-    file = o.cell_file(source, row, col, value, no_value, sep, no_header, edges, task=meaning, weight=weight)
+    file = o.cell_file(
+        source,
+        row,
+        col,
+        value,
+        no_value,
+        sep,
+        no_header,
+        edges,
+        task=meaning,
+        weight=weight,
+        encoding=encoding,
+        wide=wide,
+    )
     if meaning == "links":
         if names or folds is not None or split is not SplitBy.ENTRIES or row_features or col_features:
             raise UsageError("--task links ranks pairs: no --metrics, --folds, --split or features with it")

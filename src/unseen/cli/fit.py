@@ -38,7 +38,9 @@ def fit(
     weight: o.Weight = None,
     no_value: o.NoValue = False,
     sep: o.Sep = None,
-    no_header: o.NoHeader = False,
+    no_header: o.NoHeader = None,
+    encoding: o.Encoding = "utf-8",
+    wide: o.Wide = False,
     edges: o.EdgeList = o.Edges.NO,
     row_features: o.RowFeatures = None,
     col_features: o.ColFeatures = None,
@@ -58,8 +60,12 @@ def fit(
     ] = None,
 ) -> None:
     """Fit a model to the cells of DATA and save it with the ids of rows and columns."""
-    from unseen.cli.sources import read_features
+    from unseen.cli.feature_files import read_features
+    from unseen.cli.tables import looks_extreme
 
+    if method is None and task is None and data.is_file() and looks_extreme(data):
+        task = "multilabel"
+        out.note(f"{data}: read as a file of features and labels (--task multilabel), by its first line")
     method = method or DEFAULTS.get(task or "", "mf")
     hyper = o.hyper_parameters(rank, reg, center, max_iter, seed, n_jobs, out.progress)
     model = build(method, task, hyper, settings or [])
@@ -95,7 +101,20 @@ def fit(
         )
         return
     meaning = task_of(method, task)
-    file = o.cell_file(data, row, col, value, no_value, sep, no_header, edges, task=meaning, weight=weight)
+    file = o.cell_file(
+        data,
+        row,
+        col,
+        value,
+        no_value,
+        sep,
+        no_header,
+        edges,
+        task=meaning,
+        weight=weight,
+        encoding=encoding,
+        wide=wide,
+    )
     cells = file.read()
     features, names = read_features(file, cells, row_features, col_features, id_column, missing.value)
     out.note(f"{data}: {cells.shape[0]:,} rows, {cells.shape[1]:,} columns, {cells.nnz:,} cells")
@@ -123,7 +142,7 @@ def fit(
     # Models that are read off a graph have no sweeps and no objective.
     sweeps = f", {model.n_iter_} sweeps, objective {document['objective']:.6g}" if model.history_ else ""
     line = f"{type(model).__name__} fitted in {seconds:.2f} s{sweeps}; saved to {model_path}"
-    out.result(document, lambda: print(line))
+    out.result(document, lambda: out.say(line))
 
 
 def remember(

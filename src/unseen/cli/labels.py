@@ -97,11 +97,18 @@ def fit_labels(out: Output, model: Any, data: Path, model_path: Path, method: st
         "fit_time_s": seconds,
     }
     line = f"{type(model).__name__} fitted in {seconds:.2f} s; saved to {model_path}"
-    out.result(document, lambda: print(line))
+    out.result(document, lambda: out.say(line))
 
 
 def predict_labels(
-    out: Output, model: Any, model_path: Path, rows: Path, target: Path | None, k: int
+    out: Output,
+    model: Any,
+    model_path: Path,
+    rows: Path,
+    target: Path | None,
+    k: int,
+    *,
+    defuse: bool = False,
 ) -> None:
     """List the best labels of each row of a file.
 
@@ -117,11 +124,13 @@ def predict_labels(
         File to write; stdout by default.
     k : int
         Labels for each row.
+    defuse : bool
+        As `TableWriter` takes it.
     """
     from unseen.cli.sinks import Records, TableWriter
 
     X, _ = _read_like_training(out, model, rows)
-    sink = Records() if out.json and target is None else TableWriter(target)
+    sink = Records() if out.json and target is None else TableWriter(target, defuse=defuse)
     with sink as writer:
         for start in range(0, X.shape[0], ROWS_AT_A_TIME):
             ids, scores = model.predict_topk(X[start : start + ROWS_AT_A_TIME], k)
@@ -146,7 +155,7 @@ def predict_labels(
     if isinstance(writer, Records):
         document["predictions"] = writer.lines
     done = f"{writer.n_lines:,} labels for {X.shape[0]:,} rows"
-    out.result(document, lambda: print(f"{done}; written to {target}") if target else out.note(done))
+    out.result(document, lambda: out.say(f"{done}; written to {target}") if target else out.note(done))
 
 
 def score_labels(out: Output, model: Any, model_path: Path, test: Path, names: list[str]) -> None:

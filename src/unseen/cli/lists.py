@@ -10,6 +10,7 @@ import numpy as np
 
 from unseen.cli.sources import (
     Indices,
+    among,
     find,
     is_of_links,
     like_training,
@@ -26,11 +27,19 @@ __all__ = ["exclusions", "for_arrow", "known_ids", "list_columns", "wanted_rows"
 
 
 def exclusions(
-    model: Any, path: Path, row: str | None, col: str | None, sep: str | None, header: bool
+    model: Any,
+    path: Path,
+    row: str | None,
+    col: str | None,
+    sep: str | None,
+    header: bool | None,
+    encoding: str = "utf-8",
+    wide: bool = False,
 ) -> Observations:
     """The cells of a file in the model's numbering; ids that the model does not know cannot come up."""
     links = is_of_links(model)
-    file = like_training(model, path, row=row, col=col, sep=sep, header=header, links=links)
+    how: dict[str, Any] = {"row": row, "col": col, "sep": sep, "header": header, "encoding": encoding}
+    file = like_training(model, path, **how, links=links, wide=wide)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # a pair that is listed twice is left out once
         return onto_training(file.read(), training_ids(model, "row"), training_ids(model, "col"))[0]
@@ -47,12 +56,14 @@ def without_itself(model: Any, left_out: Observations | None) -> Observations | 
     return Observations.from_triples(rows, cols, np.ones(len(rows)), (len(nodes), len(nodes)))
 
 
-def wanted_rows(vocabulary: Vocabulary, listed: str | None, file: Path | None) -> Indices:
+def wanted_rows(
+    vocabulary: Vocabulary, listed: str | None, file: Path | None, encoding: str = "utf-8"
+) -> Indices:
     """Rows that are listed on the command line or in a file."""
     import pyarrow as pa
 
     if file is not None:
-        return known_ids(vocabulary, read_ids(file), f"{file}: row")
+        return known_ids(vocabulary, read_ids(file, among(vocabulary), encoding), f"{file}: row")
     ids = pa.array([part.strip() for part in str(listed).split(",") if part.strip()], pa.string())
     return known_ids(vocabulary, ids, "--rows: row")
 

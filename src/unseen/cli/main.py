@@ -40,10 +40,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     unseen 0.1.0
     0
     """
+    arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        return _run(list(sys.argv[1:] if argv is None else argv))
+        return _run(arguments)
     except KeyboardInterrupt:
-        return _complain("interrupted", INTERRUPTED)
+        return _complain("interrupted", INTERRUPTED, arguments, "KeyboardInterrupt")
 
 
 def _run(arguments: list[str]) -> int:
@@ -53,7 +54,7 @@ def _run(arguments: list[str]) -> int:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("unseen"):
             raise
-        return _complain(_not_installed(error.name), FAILED)
+        return _complain(_not_installed(error.name), FAILED, arguments, "ModuleNotFoundError")
     from typer import Abort, BadParameter
 
     # The base of what typer itself says about wrong usage; newer releases carry their own copy of click.
@@ -63,11 +64,11 @@ def _run(arguments: list[str]) -> int:
     except Abort as error:
         raise KeyboardInterrupt from error
     except UsageError as error:
-        return _complain(str(error), USAGE)
+        return _complain(str(error), USAGE, arguments, "UsageError")
     except usage_error as error:
-        return _complain(error.format_message(), USAGE)
+        return _complain(error.format_message(), USAGE, arguments, "UsageError")
     except Exception as error:
-        return _complain(*_explain(error))
+        return _complain(*_explain(error), arguments, type(error).__name__)
     if code == INTERRUPTED:  # typer has caught it already
         raise KeyboardInterrupt
     return int(code or 0)
@@ -99,7 +100,15 @@ def _not_installed(module: str) -> str:
     return f"this needs {package}, which is not installed: pip install 'unseen[{extra}]'"
 
 
-def _complain(message: str, code: int) -> int:
+def _complain(message: str, code: int, arguments: Sequence[str], kind: str) -> int:
+    """One line on stderr, and with ``--json`` a document on stdout, where nothing else has gone."""
+    from unseen.cli.terminal import visible
+
     line = " ".join(message.split())
-    print(f"error: {line}", file=sys.stderr)
+    if "--json" in arguments:
+        import json
+
+        error = {"type": kind, "message": line, "exit_code": code}
+        print(json.dumps({"error": error}, ensure_ascii=sys.stdout.isatty(), indent=2), flush=True)
+    print(f"error: {visible(line)}", file=sys.stderr)
     return code

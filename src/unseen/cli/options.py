@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +15,7 @@ from unseen.cli.methods import METHODS
 if TYPE_CHECKING:
     from unseen.cli.sources import CellFile
 
-__all__ = ["Edges", "Missing", "cell_file", "hyper_parameters"]
+__all__ = ["Edges", "Missing", "cell_file", "has_header", "hyper_parameters"]
 
 
 class Edges(StrEnum):
@@ -31,6 +32,16 @@ class Missing(StrEnum):
     ERROR = "error"
     ZERO = "zero"
     MEAN = "mean"
+
+
+def _known_encoding(name: str) -> str:
+    try:
+        codecs.lookup(name)
+    except LookupError:
+        raise UsageError(
+            f"--encoding {name}: no such encoding; utf-8, latin-1 and cp1252 are frequent"
+        ) from None
+    return name
 
 
 CELLS = "Cells"
@@ -62,7 +73,20 @@ Sep = Annotated[
         "--sep", metavar="CHAR", help="What separates fields, such as ; or tab [seen from the file]."
     ),
 ]
-NoHeader = Annotated[bool, typer.Option("--no-header", help="The first line holds data, not names.")]
+NoHeader = Annotated[
+    bool | None,
+    typer.Option("--no-header/--header", help="The first line holds data, or names [as it looks]."),
+]
+Encoding = Annotated[
+    str,
+    typer.Option(
+        "--encoding", metavar="NAME", callback=_known_encoding, help="Encoding of text, such as latin-1."
+    ),
+]
+Wide = Annotated[
+    bool,
+    typer.Option("--wide", help="A line holds a whole row: its id, then a value or nothing for each column."),
+]
 EdgeList = Annotated[
     Edges,
     typer.Option("--edges", help="Read a list of edges, two node ids in each line, into a square matrix."),
@@ -120,10 +144,18 @@ Dask = Annotated[
         help="Work on a Dask cluster: tcp://host:port, or local for one here.",
     ),
 ]
+Defuse = Annotated[
+    bool,
+    typer.Option("--defuse", help="Put ' before text that a spreadsheet would run as a formula."),
+]
 Out = Annotated[
     Path | None,
     typer.Option(
-        "--out", "-o", metavar="FILE", help="CSV, TSV (also .gz) or Parquet by its ending [stdout]."
+        "--out",
+        "-o",
+        metavar="FILE",
+        callback=lambda path: None if path == Path("-") else path,
+        help="CSV, TSV (also .gz) or Parquet by its ending [stdout].",
     ),
 ]
 
@@ -135,17 +167,24 @@ def cell_file(
     value: str | None,
     no_value: bool,
     sep: str | None,
-    no_header: bool,
+    no_header: bool | None,
     edges: Edges,
     *,
     task: str,
     weight: str | None = None,
     time: str | None = None,
+    encoding: str = "utf-8",
+    wide: bool = False,
 ) -> CellFile:
     """The file of cells that the options describe; positives need no values, links have none."""
     from unseen.cli.sources import CellFile
+    from unseen.cli.tables import looks_extreme
 
     links = task == "links"
+    if looks_extreme(path):
+        raise UsageError(
+            f"{path} is a file of features and labels by its first line: --task multilabel reads it"
+        )
     if links and value is not None:
         raise UsageError(f"--value {value}: links have no values, each line is one")
     if links and weight is not None:
@@ -156,20 +195,29 @@ def cell_file(
         raise UsageError("--edges directed: the task links is for graphs without directions")
     if no_value and value is not None:
         raise UsageError("--value and --no-value exclude each other")
-    return CellFile(
+    if wide and (links or edges is not Edges.NO or col is not None or value is not None or no_value):
+        raise UsageError("--wide: a whole matrix has neither links nor --col, --value or --no-value")
+    file = CellFile(
         path,
         row,
         col,
         value,
         has_values=not (no_value or links),
         sep=sep,
-        header=not no_header,
         edges=edges.value,
         values_optional=task != "explicit",
         links=links,
         weight=weight,
         time=time,
+        encoding=encoding,
+        wide=wide,
     )
+    return file.seen(has_header(no_header))
+
+
+def has_header(no_header: bool | None) -> bool | None:
+    """What ``--no-header`` or ``--header`` say; None where neither is given."""
+    return None if no_header is None else not no_header
 
 
 def hyper_parameters(

@@ -16,7 +16,10 @@ from typing import Annotated, Any
 
 import typer
 
-__all__ = ["DebugFlag", "JsonFlag", "Output", "QuietFlag", "command", "plain"]
+from unseen.cli.stdin import STANDARD_INPUT, spooled
+from unseen.cli.terminal import visible
+
+__all__ = ["DebugFlag", "JsonFlag", "Output", "QuietFlag", "command", "plain", "print_json"]
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="One JSON document on stdout and nothing else there.")]
 QuietFlag = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, notes or warnings.")]
@@ -43,6 +46,7 @@ class Output:
     quiet: bool = False
     debug: bool = False
     warnings: list[str] = field(default_factory=list)
+    spool: str = STANDARD_INPUT
 
     @property
     def progress(self) -> int:
@@ -52,14 +56,17 @@ class Output:
     def note(self, text: str) -> None:
         """Say something about the run on stderr."""
         if not self.quiet:
-            print(text, file=sys.stderr, flush=True)
+            print(visible(text.replace(self.spool, STANDARD_INPUT)), file=sys.stderr, flush=True)
+
+    def say(self, text: str) -> None:
+        """Print a line of the result for people to read."""
+        print(visible(text.replace(self.spool, STANDARD_INPUT)))
 
     def result(self, document: dict[str, Any], show: Callable[[], None]) -> None:
         """Give the result, as JSON or by calling ``show``."""
         if self.json:
             document = {**document, "warnings": self.warnings}
-            json.dump(plain(document), sys.stdout, ensure_ascii=False, allow_nan=False, indent=2)
-            print(flush=True)
+            print_json(document, self.spool)
         else:
             show()
 
@@ -79,7 +86,7 @@ class Output:
             highlight=False,
         )
         if title:
-            console.print(Text(title, style="bold"))
+            console.print(Text(visible(title), style="bold"))
         table = Table(box=box.SIMPLE_HEAD, show_header=any(headers))
         for position, header in enumerate(headers):
             numeric = all(isinstance(row[position], (int, float)) for row in rows)
@@ -117,6 +124,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         for name, flag in (("json", JsonFlag), ("quiet", QuietFlag), ("debug", DebugFlag))
     ]
     context = inspect.Parameter("ctx", keyword, annotation=typer.Context)
+    inputs = {parameter.name for parameter in parameters if not _names_output(parameter)}
     parameters = [parameter.replace(kind=keyword) for parameter in parameters]
 
     @functools.wraps(function)
@@ -125,7 +133,8 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         output = Output(json or given.json, quiet or given.quiet, debug or given.debug)
         with output.listening():
             try:
-                function(output, **arguments)
+                with spooled(arguments, inputs) as output.spool:
+                    function(output, **arguments)
             except Exception:
                 if output.debug:
                     traceback.print_exc()
@@ -137,12 +146,26 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+def _names_output(parameter: inspect.Parameter) -> bool:
+    declared = getattr(parameter.annotation, "__metadata__", ())
+    # Beside a type, typer keeps the first name of an option where its default would be.
+    return any(
+        "--out" in (getattr(option, "default", None), *(option.param_decls or ())) for option in declared
+    )
+
+
+def print_json(document: dict[str, Any], spool: str = STANDARD_INPUT) -> None:
+    """One document on stdout, for a terminal in ASCII alone."""
+    text = json.dumps(plain(document), ensure_ascii=sys.stdout.isatty(), allow_nan=False, indent=2)
+    print(text.replace(json.dumps(spool)[1:-1], STANDARD_INPUT), flush=True)
+
+
 def _cell(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return f"{value:,}" if isinstance(value, int) else visible(str(value), keep="")
 
 
 def plain(value: Any) -> Any:

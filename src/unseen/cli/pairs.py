@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from unseen.cli.sources import FeatureFile, Indices, find, training_ids
+from unseen.cli.feature_files import FeatureFile
+from unseen.cli.sources import Indices, find, training_ids
 from unseen.data import Vocabulary
 from unseen.exceptions import ModelFileError, UnknownIdError
 from unseen.typing import Features, FloatArray
@@ -29,11 +30,21 @@ class Side:
     features: Features | None
 
     @classmethod
-    def of(cls, model: Any, side: Any, path: Path | None, id_column: str | None, like: str) -> Side:
+    def of(
+        cls,
+        model: Any,
+        side: Any,
+        path: Path | None,
+        id_column: str | None,
+        like: str,
+        encoding: str = "utf-8",
+    ) -> Side:
         """Read the features of new ids, if a file is given."""
         known = training_ids(model, side)
         names = (getattr(model, "source_", None) or {}).get(f"{side}_feature_names")
-        found = None if path is None else FeatureFile(path, id_column).of_new_ids(known, like, names)
+        found = (
+            None if path is None else FeatureFile(path, id_column, encoding).of_new_ids(known, like, names)
+        )
         return cls(known, None, None) if found is None else cls(known, *found)
 
     def shown(self, ids: Any, unknown: str) -> Any:

@@ -34,6 +34,7 @@ def predict(
         ),
     ],
     target: o.Out = None,
+    defuse: o.Defuse = False,
     unknown: Annotated[
         Unknown,
         typer.Option(help="Ids without training cells: refuse, no prediction, or mean and known bias."),
@@ -54,7 +55,8 @@ def predict(
     row: o.Row = None,
     col: o.Col = None,
     sep: o.Sep = None,
-    no_header: o.NoHeader = False,
+    no_header: o.NoHeader = None,
+    encoding: o.Encoding = "utf-8",
 ) -> None:
     """Predict the cells of PAIRS, line by line, in the order of the file; or the best labels of rows."""
     import unseen
@@ -63,29 +65,30 @@ def predict(
     from unseen.cli.sinks import Records, TableWriter
     from unseen.cli.sources import like_training, output_names
     from unseen.cli.spread import SPREAD_NAMES, remind, spread_columns
-    from unseen.cli.tables import guess_separator, read_batches
     from unseen.exceptions import InvalidDataError
 
     model = unseen.load(model_path)
     if is_of_labels(model):
-        predict_labels(out, model, model_path, pairs, target, k or 5)
+        predict_labels(out, model, model_path, pairs, target, k or 5, defuse=defuse)
         return
     if k is not None:
         raise UsageError("--top is for models of labels; unseen recommend lists the best columns of a row")
-    file = like_training(model, pairs, row=row, col=col, sep=sep, header=not no_header)
+    file = like_training(
+        model, pairs, row=row, col=col, sep=sep, header=o.has_header(no_header), encoding=encoding
+    )
     row_name, col_name, _ = file.columns()
     sides = Sides(
-        Side.of(model, "row", row_features, id_column, row_name),
-        Side.of(model, "col", col_features, id_column, col_name),
+        Side.of(model, "row", row_features, id_column, row_name, encoding),
+        Side.of(model, "col", col_features, id_column, col_name, encoding),
     )
     names = (*output_names(row_name, col_name, "prediction", *SPREAD_NAMES), "prediction")
     if train is not None:
-        remind(model, train, {"row": row, "col": col, "sep": sep, "header": not no_header})
+        how = {"row": row, "col": col, "sep": sep, "header": o.has_header(no_header), "encoding": encoding}
+        remind(model, train, how)
     n_unknown = 0
-    separator = guess_separator(pairs, sep)
-    sink = Records() if out.json and target is None else TableWriter(target)
+    sink = Records() if out.json and target is None else TableWriter(target, defuse=defuse)
     with sink as writer:
-        for rows, cols in read_batches(pairs, [row_name, col_name], sep=separator, header=file.header):
+        for rows, cols in file.table.batches([row_name, col_name]):
             predicted, count = predict_batch(model, sides, rows, cols, unknown.value, pairs)
             n_unknown += count
             ids = sides.row.shown(rows, unknown.value), sides.col.shown(cols, unknown.value)
@@ -105,4 +108,4 @@ def predict(
     if isinstance(writer, Records):
         document["predictions"] = writer.lines
     done = f"{writer.n_lines:,} predictions, {n_unknown:,} of them for unknown ids"
-    out.result(document, lambda: print(f"{done}; written to {target}") if target else out.note(done))
+    out.result(document, lambda: out.say(f"{done}; written to {target}") if target else out.note(done))

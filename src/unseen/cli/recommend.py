@@ -35,10 +35,12 @@ def recommend(
         Path | None, typer.Option(metavar="FILE", help="Ids of the columns that may be recommended [all].")
     ] = None,
     target: o.Out = None,
+    defuse: o.Defuse = False,
     row: o.Row = None,
     col: o.Col = None,
     sep: o.Sep = None,
-    no_header: o.NoHeader = False,
+    no_header: o.NoHeader = None,
+    encoding: o.Encoding = "utf-8",
     dask: o.Dask = None,
 ) -> None:
     """List the columns with the highest predictions for each row, in the user's own ids."""
@@ -46,7 +48,7 @@ def recommend(
     from unseen.cli.labels import is_of_labels
     from unseen.cli.lists import exclusions, for_arrow, known_ids, list_columns, wanted_rows, without_itself
     from unseen.cli.sinks import Records, TableWriter
-    from unseen.cli.sources import training_ids
+    from unseen.cli.sources import among, training_ids
     from unseen.cli.tables import read_ids
 
     if (rows is not None) + all_rows + (rows_file is not None) != 1:
@@ -55,16 +57,18 @@ def recommend(
     if is_of_labels(model):
         raise UsageError(f"{model_path} gives labels to rows of features: unseen predict lists the best")
     row_ids, col_ids = training_ids(model, "row"), training_ids(model, "col")
-    wanted = np.arange(len(row_ids)) if all_rows else wanted_rows(row_ids, rows, rows_file)
+    wanted = np.arange(len(row_ids)) if all_rows else wanted_rows(row_ids, rows, rows_file, encoding)
     allowed = (
-        None if candidates is None else known_ids(col_ids, read_ids(candidates), f"{candidates}: column")
+        None
+        if candidates is None
+        else known_ids(col_ids, read_ids(candidates, among(col_ids), encoding), f"{candidates}: column")
     )
     left_out = None
     if exclude is not None:
-        left_out = exclusions(model, exclude, row, col, sep, not no_header)
+        left_out = exclusions(model, exclude, row, col, sep, o.has_header(no_header), encoding)
     left_out = without_itself(model, left_out)
     names = list_columns(model)
-    sink = Records() if out.json and target is None else TableWriter(target)
+    sink = Records() if out.json and target is None else TableWriter(target, defuse=defuse)
     with sink as writer:
         parts = [wanted[start : start + ROWS_AT_A_TIME] for start in range(0, len(wanted), ROWS_AT_A_TIME)]
         for part, ids, scores in _lists(model, parts, k, left_out, allowed, dask):
@@ -87,7 +91,7 @@ def recommend(
     if isinstance(writer, Records):
         document["recommendations"] = writer.lines
     done = f"{writer.n_lines:,} recommendations for {len(wanted):,} rows"
-    out.result(document, lambda: print(f"{done}; written to {target}") if target else out.note(done))
+    out.result(document, lambda: out.say(f"{done}; written to {target}") if target else out.note(done))
 
 
 def _lists(

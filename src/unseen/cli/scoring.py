@@ -70,7 +70,8 @@ def score_model(
     if exclude is None:
         train = test.select(np.zeros(test.nnz, dtype=bool))
     else:
-        train = exclusions(model, exclude, columns["row"], columns["col"], columns["sep"], columns["header"])
+        how = {name: columns[name] for name in ("row", "col", "sep", "header", "encoding", "wide")}
+        train = exclusions(model, exclude, **how)
     if as_list:
         about = {"model": str(model_path), "test": str(test_path), "n_skipped": n_lost}
         refuse_common_links(train, test, ids[0], test_path)

@@ -16,9 +16,13 @@ from typing import IO, Any, Self
 import numpy as np
 
 from unseen.cli.tables import is_parquet
+from unseen.cli.terminal import visible
 from unseen.exceptions import InvalidDataError, ParameterError
 
 __all__ = ["Records", "TableWriter", "replacing"]
+
+FORMULA = r"^[=+\-@\t\r]"
+"""How text begins that spreadsheets run."""
 
 
 @contextmanager
@@ -42,11 +46,13 @@ class TableWriter:
     path : Path or None
         Its ending decides (``.gz`` after it compresses); None is stdout. A file appears under its
         name only when it is complete.
+    defuse : bool
+        Put an apostrophe before text that a spreadsheet would take for a formula.
     """
 
     FORMATS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet", ".pq")
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, *, defuse: bool = False) -> None:
         if path is not None and not path.name.endswith(self.FORMATS):
             raise ParameterError(f"--out {path}: the name must end in {', '.join(self.FORMATS)}.")
         if path is not None and path.is_dir():
@@ -55,6 +61,7 @@ class TableWriter:
             raise InvalidDataError(f"--out {path}: there is no directory {path.parent}.")
         self.path = path
         self.n_lines = 0
+        self._defuse = defuse
         self._parquet: Any = None
         self._stream: Any = None
         self._sep = "\t" if path is not None and ".tsv" in path.suffixes else ","
@@ -94,8 +101,14 @@ class TableWriter:
         if self.n_lines == 0:
             text = io.StringIO()
             csv.writer(text, delimiter=self._sep, lineterminator="\n").writerow(table.column_names)
-            self._stream.write(text.getvalue().encode())
-        self._stream.write(_lines(table, self._sep))
+            self._emit(text.getvalue().encode())
+        self._emit(_lines(table, self._sep, defuse=self._defuse))
+
+    def _emit(self, lines: bytes) -> None:
+        # Whatever a terminal would obey is spelt out there; files and pipes get ids as they are.
+        if self.path is None and sys.stdout.isatty():
+            lines = visible(lines.decode(), keep="\n\t").encode()
+        self._stream.write(lines)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -127,7 +140,7 @@ class _TextAsBytes:
         sys.stdout.flush()
 
 
-def _lines(table: Any, sep: str) -> bytes:
+def _lines(table: Any, sep: str, *, defuse: bool = False) -> bytes:
     """A table as lines of text; only texts that would be misread get quotes, whatever else is there."""
     import pyarrow as pa
     from pyarrow import compute
@@ -136,6 +149,9 @@ def _lines(table: Any, sep: str) -> bytes:
     columns = []
     for column in table.columns:
         text = compute.cast(column, pa.large_string()).combine_chunks()
+        if defuse and not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+            harmless = compute.binary_join_element_wise(pa.scalar("'", pa.large_string()), text, nothing)
+            text = compute.if_else(compute.match_substring_regex(text, FORMULA), harmless, text)
         doubled = compute.replace_substring(text, '"', '""')
         quoted = compute.binary_join_element_wise(mark, doubled, mark, nothing)
         columns.append(compute.if_else(compute.match_substring_regex(text, f'["\r\n{sep}]'), quoted, text))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,20 +13,21 @@ import numpy.typing as npt
 
 from unseen.cli.errors import UsageError
 from unseen.cli.graphs import as_graph
-from unseen.cli.tables import column_names, guess_separator, is_parquet, is_table, read_frame
-from unseen.data import Observations, Vocabulary, align, read_edges, read_triples
-from unseen.exceptions import DataWarning, InvalidDataError, ParameterError, UnknownIdError
-from unseen.typing import Array, Features
+from unseen.cli.tables import Table, is_parquet, is_table
+from unseen.cli.wide import read_wide, refuse_wide
+from unseen.data import Observations, Vocabulary, read_edges, read_triples
+from unseen.exceptions import DataWarning, UnknownIdError
+from unseen.typing import Array
 
 __all__ = [
     "CellFile",
-    "FeatureFile",
+    "among",
     "find",
     "is_of_links",
+    "knows",
     "like_training",
     "onto_training",
     "output_names",
-    "read_features",
     "training_ids",
     "within_training",
 ]
@@ -61,6 +63,10 @@ class CellFile:
         Column with how much each cell counts; by default all count one.
     time : str or None
         Column with when each cell arose.
+    encoding : str
+        Encoding of text.
+    wide : bool
+        Whether each line is a whole row of the matrix: its id first, then a value or nothing for each column.
     """
 
     path: Path
@@ -75,13 +81,32 @@ class CellFile:
     links: bool = False
     weight: str | None = None
     time: str | None = None
+    encoding: str = "utf-8"
+    wide: bool = False
+
+    @property
+    def table(self) -> Table:
+        """The file as columns."""
+        return Table(self.path, self.sep, self.header, self.encoding)
+
+    def seen(self, header: bool | None, known: Callable[[str], bool] | None = None) -> CellFile:
+        """The same file with or without a header, as told or as it looks; see `Table.seen`."""
+        if self.is_edge_list or self.wide:
+            return self if header is None else replace(self, header=header)
+        names = [name for name in (self.row, self.col, self.value, self.weight, self.time) if name]
+        return replace(self, header=self.table.seen(header, names=names, known=known).header)
 
     def read(self) -> Observations:
         """Read all cells, with the ids as vocabularies."""
         if self.is_edge_list:
             self.extra_column("weight")  # refuses what a list of edges cannot have
             self.extra_column("time")
-            cells = read_edges(self.path, directed=self.edges == "directed", sep=self._edge_separator())
+            cells = read_edges(
+                self.path,
+                directed=self.edges == "directed",
+                sep=None if self.sep is None else self.table.separator,
+                encoding=self.encoding,
+            )
             return as_graph(cells, self.path) if self.links else cells
         if not self.links:
             return self._read_table()
@@ -96,9 +121,13 @@ class CellFile:
         return self.edges != "no" or (self.links and not is_table(self.path))
 
     def _read_table(self) -> Observations:
-        sep = guess_separator(self.path, self.sep)
         row, col, value = self.columns()
         weight, time = self.extra_column("weight"), self.extra_column("time")
+        if self.wide:
+            return read_wide(self.table, row)
+        named = any(name is not None for name in (self.row, self.col, self.value)) or not self.has_values
+        if not named and not self.links:
+            refuse_wide(self.table)
         return read_triples(
             self.path,
             row=self._for_reader(row),
@@ -106,15 +135,18 @@ class CellFile:
             value=None if value is None else self._for_reader(value),
             weight=None if weight is None else self._for_reader(weight),
             time=None if time is None else self._for_reader(time),
-            sep=sep,
+            sep=self.table.separator,
             header=self.header,
+            encoding=self.encoding,
         )
 
     def columns(self) -> tuple[str, str, str | None]:
         """Names of the columns with rows, columns and values; positions as text without a header."""
         if self.is_edge_list:
             return "row", "col", None
-        names = column_names(self.path, guess_separator(self.path, self.sep), self.header)
+        names = self.table.names
+        if self.wide:
+            return self._resolve("--row", self.row, names, 0) or "row", "col", "value"
         row = self._resolve("--row", self.row, names, 0)
         col = self._resolve("--col", self.col, names, 1)
         if row == col:
@@ -130,7 +162,9 @@ class CellFile:
             return None
         if self.is_edge_list:
             raise UsageError(f"--{kind} {given}: a list of edges has no columns beside the two nodes")
-        names = column_names(self.path, guess_separator(self.path, self.sep), self.header)
+        if self.wide:
+            raise UsageError(f"--{kind} {given}: --wide tables have values alone")
+        names = self.table.names
         column = self._resolve(f"--{kind}", given, names, 0)
         if column in self.columns():
             raise UsageError(f"--{kind} {given}: column {column!r} of {self.path} has another meaning")
@@ -150,125 +184,6 @@ class CellFile:
     def _for_reader(self, column: str) -> str | int:
         return column if self.header or is_parquet(self.path) else int(column)
 
-    def _edge_separator(self) -> str | None:
-        return None if self.sep is None else guess_separator(self.path, self.sep)
-
-
-@dataclass(frozen=True)
-class FeatureFile:
-    """A table of side features, one line for each id.
-
-    Attributes
-    ----------
-    path : Path
-        CSV, TSV or Parquet with a header.
-    id_column : str or None
-        Column with the ids; by default the one named like that of the cells, else the first.
-    """
-
-    path: Path
-    id_column: str | None = None
-
-    def read(self, like: str) -> tuple[Any, str]:
-        """The table and the name of its column of ids."""
-        sep = guess_separator(self.path, None)
-        names = column_names(self.path, sep)
-        if self.id_column is not None and self.id_column not in names:
-            shown = ", ".join(map(repr, names))
-            raise UsageError(f"--id-column {self.id_column}: {self.path} has the columns {shown}")
-        id_column = self.id_column or (like if like in names else names[0])
-        return read_frame(self.path, id_column, sep=sep), id_column
-
-    def aligned(self, vocabulary: Vocabulary, like: str, missing: str) -> tuple[Features, list[str]]:
-        """Features of all ids of a vocabulary, and their names."""
-        frame, id_column = self.read(like)
-        has_line = np.isin(np.arange(len(vocabulary)), find(vocabulary, frame[id_column]))
-        if missing == "error" and not has_line.all():
-            absent = vocabulary[~has_line].tolist()
-            shown = ", ".join(map(repr, absent[:5])) + (", ..." if len(absent) > 5 else "")
-            raise UnknownIdError(
-                f"{self.path}: no line for {len(absent)} of {len(vocabulary)} ids of the cells: {shown}; "
-                "--missing zero or mean would fill them"
-            )
-        return self._align(frame, id_column, vocabulary, missing)
-
-    def of_new_ids(
-        self, vocabulary: Vocabulary, like: str, names: list[str] | None
-    ) -> tuple[Vocabulary, Features] | None:
-        """Ids that are not in a vocabulary and their features, in the columns that a model knows."""
-        frame, id_column = self.read(like)
-        is_new = find(vocabulary, frame[id_column]) < 0
-        if not is_new.any():
-            return None
-        frame = frame.filter(is_new)
-        own = Vocabulary(_numpy(frame[id_column]))
-        matrix, own_names = self._align(frame, id_column, own, "error")
-        if names is None:
-            return own, matrix
-        columns = [name for name in frame.column_names if name != id_column]
-        return own, self._in_order(matrix, own_names, names, columns)
-
-    def _align(
-        self, frame: Any, id_column: str, vocabulary: Vocabulary, missing: str
-    ) -> tuple[Features, list[str]]:
-        position = frame.column_names.index(id_column)
-        indices = find(vocabulary, frame[id_column])
-        # Ids as the cells have them: a text file cannot tell the number 7 from the text "7".
-        known = frame.filter(indices >= 0)
-        ids = vocabulary[indices[indices >= 0]]
-        column = ids.astype(object) if ids.dtype.kind == "U" else ids
-        known = known.set_column(position, id_column, [column])
-        try:
-            return align(known, vocabulary, id_column, missing=missing)  # type: ignore[arg-type]
-        except (InvalidDataError, ParameterError) as error:
-            raise type(error)(f"{self.path}: {error}") from error
-
-    def _in_order(
-        self, matrix: Features, own_names: list[str], names: list[str], columns: list[str]
-    ) -> Features:
-        """Columns as in training; a category that does not occur among the new ids is zero."""
-        absent = [
-            name
-            for name in names
-            if name not in columns and not any(name.startswith(f"{column}=") for column in columns)
-        ]
-        if absent:
-            raise InvalidDataError(
-                f"{self.path}: the model was fitted with the features {', '.join(map(repr, absent[:5]))}, "
-                "which this file does not have"
-            )
-        place = {name: position for position, name in enumerate(own_names)}
-        dense = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
-        result = np.zeros((dense.shape[0], len(names)), dtype=dense.dtype)
-        for position, name in enumerate(names):
-            if name in place:
-                result[:, position] = dense[:, place[name]]
-        return result
-
-
-def read_features(
-    file: CellFile,
-    cells: Observations,
-    row_path: Path | None,
-    col_path: Path | None,
-    id_column: str | None,
-    missing: str,
-) -> tuple[dict[str, Any], dict[str, list[str]]]:
-    """Side features as ``fit`` takes them, and the names of the features by side."""
-    row, col, _ = file.columns()
-    features: dict[str, Any] = {}
-    names: dict[str, list[str]] = {}
-    for side, path, like, ids in (
-        ("row", row_path, row, cells.row_ids),
-        ("col", col_path, col, cells.col_ids),
-    ):
-        if path is not None:
-            assert ids is not None
-            features[f"{side}_features"], names[side] = FeatureFile(path, id_column).aligned(
-                ids, like, missing
-            )
-    return features, names
-
 
 def like_training(
     model: Any,
@@ -279,20 +194,27 @@ def like_training(
     value: str | None = None,
     has_values: bool = False,
     sep: str | None = None,
-    header: bool = True,
+    header: bool | None = None,
     links: bool = False,
     weight: str | None = None,
     weighted: bool = False,
+    encoding: str = "utf-8",
+    wide: bool = False,
 ) -> CellFile:
     """A file whose columns are named as in the training file, where it has such columns.
 
     Weights are looked for only where they count (``weighted``).
     """
     if links and not is_table(path):
-        return CellFile(path, sep=sep, links=True)
-    names = column_names(path, guess_separator(path, sep), header)
+        return CellFile(path, sep=sep, links=True, encoding=encoding)
+    if wide:
+        return CellFile(path, row, sep=sep, header=header is not False, encoding=encoding, wide=True)
     source = getattr(model, "source_", None) or {}
     given = {"row": row, "col": col, "value": value} | ({"weight": weight} if weighted else {})
+    wanted = [name for name in (*given.values(), *map(source.get, given)) if isinstance(name, str)]
+    table = Table(path, sep, encoding=encoding)
+    table = table.seen(header, names=wanted, known=knows(model))
+    names = table.names
     for key in given:
         if given[key] is None and source.get(key) in names:
             given[key] = source[key]
@@ -303,10 +225,24 @@ def like_training(
         given["value"],
         has_values=has_values,
         sep=sep,
-        header=header,
+        header=table.header,
         links=links,
         weight=given.get("weight"),
+        encoding=encoding,
     )
+
+
+def among(vocabulary: Vocabulary | None) -> Callable[[str], bool]:
+    """Whether a text is one of some ids."""
+    import pyarrow as pa
+
+    return lambda text: vocabulary is not None and bool(find(vocabulary, pa.array([text]))[0] >= 0)
+
+
+def knows(model: Any) -> Callable[[str], bool]:
+    """Whether a text is the id of a row or column of a model that was fitted with ids."""
+    is_row, is_col = (among(getattr(model, f"{side}_ids_", None)) for side in ("row", "col"))
+    return lambda text: is_row(text) or is_col(text)
 
 
 def is_of_links(model: Any) -> bool:
@@ -401,8 +337,3 @@ def within_training(
             "--unknown skip leaves them out"
         )
     return test, n_lost
-
-
-def _numpy(column: Any) -> Array:
-    values: Array = column.combine_chunks().to_numpy(zero_copy_only=False)
-    return values
