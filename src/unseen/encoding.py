@@ -23,6 +23,8 @@ __all__ = ["decode", "encode"]
 
 PUBLIC_MODULES = (
     "unseen",
+    "unseen.data",
+    "unseen.data.ids",
     "unseen.solvers",
     "unseen.offsets",
     "unseen.maps",

@@ -26,6 +26,7 @@ __all__ = [
     "check_entries",
     "check_features",
     "check_fraction",
+    "check_indices",
     "check_n_jobs",
     "check_pair",
     "check_positive",
@@ -284,7 +285,7 @@ def check_entries(
     >>> check_entries([0, 1], [2, 0], (2, 3))
     (array([0, 1]), array([2, 0]))
     """
-    checked = (_index_array("rows", rows, shape[0]), _index_array("cols", cols, shape[1]))
+    checked = (check_indices("rows", rows, shape[0]), check_indices("cols", cols, shape[1]))
     if checked[0].shape != checked[1].shape:
         raise InvalidDataError(
             f"rows and cols must have the same length, got {checked[0].size} and {checked[1].size}."
@@ -292,7 +293,27 @@ def check_entries(
     return checked
 
 
-def _index_array(name: str, values: Any, length: int) -> npt.NDArray[np.int64]:
+def check_indices(name: str, values: Any, length: int) -> npt.NDArray[np.int64]:
+    """Check indices from 0 into something of a length; a single integer counts as an array of one.
+
+    Parameters
+    ----------
+    name : str
+        The argument, as the user knows it.
+    values : array-like of int
+        What the user passed.
+    length : int
+        What they must stay below.
+
+    Returns
+    -------
+    ndarray of int64
+
+    Examples
+    --------
+    >>> check_indices("rows", 2, 3)
+    array([2])
+    """
     array = np.atleast_1d(np.asarray(values))
     if array.ndim != 1:
         raise InvalidDataError(f"{name} must be one-dimensional, got an array of shape {array.shape}.")

@@ -151,7 +151,7 @@ def test_mmmf_predicts_levels() -> None:
     # Thresholds of a new row are learned with it.
     assert np.mean(model.transform(X) == model.predict_new()) > 0.8
     # Lists are by score, which orders levels within a row.
-    ids, _ = model.recommend([0], k=M)
+    ids, _ = model.recommend([0], k=M, exclude=None)
     levels = model.predict_entries(np.zeros(M, dtype=int), ids[0])
     assert (np.diff(levels) <= 0).all()
 

@@ -21,7 +21,7 @@ def test_explain_adds_up_to_the_prediction(run, mixed):
     ended = run("explain", mixed, USERS[3], 10, "--json").document
     model = unseen.load(mixed)
     i, j = model.row_ids_.index_of([USERS[3]]), model.col_ids_.index_of([10])
-    assert abs(ended["prediction"] - model.predict_entries(i, j)[0]) < 1e-9
+    assert abs(ended["prediction"] - model.predict_entries(i, j, positions=True)[0]) < 1e-9
     parts = [ended[name] for name in ("constant", "row", "col", "bilinear", "low_rank")]
     assert abs(sum(parts) - ended["prediction"]) < 1e-9
     assert "features of the row" in run("explain", mixed, USERS[3], 10).out

@@ -21,7 +21,7 @@ def expected_pairs(path):
     model = unseen.load(path)
     rows = model.row_ids_.index_of([USERS[4], USERS[3], USERS[4]])
     cols = model.col_ids_.index_of([10, 0, 10])
-    return model.predict_entries(rows, cols)
+    return model.predict_entries(rows, cols, positions=True)
 
 
 def test_fit_is_what_the_library_does(run, files, model, tmp_path):
@@ -152,7 +152,7 @@ def test_ids_that_look_like_numbers(run, tmp_path):
     # Pairs that hold only numbers still find ids that are text, and the other way round.
     pd.DataFrame({"u": [7], "i": ["2"]}).to_parquet(tmp_path / "p.parquet")
     found = run("predict", tmp_path / "m", tmp_path / "p.parquet", "--json").document["predictions"]
-    assert found[0]["prediction"] == model.predict_entries([1], [1])[0]
+    assert found[0]["prediction"] == model.predict_entries([1], [1], positions=True)[0]
     (tmp_path / "p.csv").write_text("u,i\n7,02\n")
     assert "'02'" in run("predict", tmp_path / "m", tmp_path / "p.csv", code=1).err
 
@@ -236,7 +236,7 @@ class TestNewRowsAndColumns:
         block = model.predict_new(row_features=rows)
         wanted = [
             block[1, items[0]],
-            model.predict_entries([known[0]], [items[0]])[0],
+            model.predict_entries([known[0]], [items[0]], positions=True)[0],
             model.predict_new(rows, column)[0, 0],
             model.predict_new(col_features=column)[known[1], 0],
             block[1, items[1]],

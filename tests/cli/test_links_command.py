@@ -54,7 +54,7 @@ def test_every_command_works(run, graph, tmp_path, name):
     pd.DataFrame({"a": [0, 130], "b": [20, 50]}).to_csv(pairs, index=False)
     found = run("predict", model_path, pairs, "--json").document["predictions"]
     i, j = model.row_ids_.index_of([0, 130]), model.col_ids_.index_of([20, 50])
-    assert np.array_equal([line["prediction"] for line in found], model.predict_entries(i, j))
+    assert np.array_equal([line["prediction"] for line in found], model.predict_entries(i, j, positions=True))
     pd.DataFrame({"a": [0, 7], "b": [20, 50]}).to_csv(pairs, index=False)
     document = run("predict", model_path, pairs, "--unknown", "nan", "--json").document
     assert [line["prediction"] is None for line in document["predictions"]] == [False, True]

@@ -22,7 +22,7 @@ class TestRecommend:
     def test_lists_are_those_of_the_library(self, run, files, model, cells):
         loaded = unseen.load(model)
         asked = loaded.row_ids_.index_of([USERS[7], USERS[2]])
-        ids, scores = loaded.recommend(asked, k=4, exclude=cells)
+        ids, scores = loaded.recommend(asked, k=4, exclude=cells, positions=True)
         document = run(
             "recommend",
             model,
@@ -83,8 +83,10 @@ class TestEvaluate:
     def test_scores_are_those_of_the_library(self, run, files, model, cells):
         loaded = unseen.load(model)
         document = run("evaluate", model, files.ratings, "--metrics", "rmse,ndcg@3", "--json").document
-        assert document["scores"]["rmse"] == rmse(cells, loaded.predict_entries(cells.rows, cells.indices))
-        ids, _ = loaded.recommend(np.arange(len(USERS)), k=3)
+        assert document["scores"]["rmse"] == rmse(
+            cells, loaded.predict_entries(cells.rows, cells.indices, positions=True)
+        )
+        ids, _ = loaded.recommend(np.arange(len(USERS)), k=3, exclude=None, positions=True)
         assert document["scores"]["ndcg@3"] == pytest.approx(ndcg_at_k(cells.csr, ids, 3))
         assert document["n_skipped"] == 0
 
@@ -176,7 +178,7 @@ def test_weights_of_a_file_count_in_fits_and_scores(run, weighted, tmp_path):
     direct = unseen.BiasModel().fit(cells)
     assert np.array_equal(model.row_bias_, direct.row_bias_)
     assert not np.array_equal(model.row_bias_, unseen.BiasModel().fit(cells.with_weights(None)).row_bias_)
-    wanted = rmse(cells, direct.predict_entries(cells.rows, cells.indices))
+    wanted = rmse(cells, direct.predict_entries(cells.rows, cells.indices, positions=True))
     # The model remembers the column; a file without it is scored without weights.
     for options in ([], ["--weight", "w"], ["--weight", 3]):
         found = run("evaluate", tmp_path / "m", weighted, "--metrics", "rmse", "--json", *options)

@@ -262,7 +262,7 @@ def test_predictions_are_on_the_scale_of_the_data(loss: str) -> None:
     np.testing.assert_allclose(model.predict_entries(i, j), link(scores[i, j]), rtol=1e-12)
     np.testing.assert_allclose(model.predict_new(), link(scores), rtol=1e-12)
     np.testing.assert_allclose(model.predict_new(row_features=rows[:3]), link(scores[:3]), rtol=1e-9)
-    ids, listed = model.recommend([0, 1], k=3)
+    ids, listed = model.recommend([0, 1], k=3, exclude=None)
     np.testing.assert_allclose(listed, link(scores[[[0], [1]], ids]), rtol=1e-9)
     if loss == "logistic":
         chances = model.predict_proba(i, j)

@@ -387,7 +387,7 @@ def test_lists_without_what_is_not_determined():
     X = two_blocks()
     model = MatrixFactorization(3, reg=0.1, random_state=0).fit(X)
     rows = np.array([0, 20, 26, 1])
-    ids, scores = model.recommend(rows, k=30, determined_only=True)
+    ids, scores = model.recommend(rows, k=30, determined_only=True, exclude=None)
     blocks = find_blocks(seen(X))
     for row, listed, values in zip(rows, ids, scores, strict=True):
         wanted = np.flatnonzero(blocks.col_block == blocks.row_block[row]) if row != 26 else np.array([])
@@ -396,7 +396,7 @@ def test_lists_without_what_is_not_determined():
         expected = model.predict_entries(np.full(len(kept), row), kept)
         np.testing.assert_allclose(values[: len(kept)], np.sort(expected)[::-1], rtol=1e-10)
         assert np.isnan(values[len(kept) :]).all()
-    plain, _ = model.recommend(rows, k=30)
+    plain, _ = model.recommend(rows, k=30, exclude=None)
     assert set(plain[0]) == {-1, *range(21)}
     few, _ = model.recommend([0], k=5, determined_only=True, candidates=[3, 20], exclude=None)
     assert few[0].tolist() == [3, -1, -1, -1, -1]
@@ -409,7 +409,7 @@ def test_lists_up_to_a_spread(k: int):
     rows = np.arange(25)
     everything = identifiability(model, np.repeat(rows, 18), np.tile(np.arange(18), 25)).std.reshape(25, 18)
     limit = float(np.quantile(everything, 0.3))
-    ids, scores = model.recommend(rows, k=k, max_std=limit)
+    ids, scores = model.recommend(rows, k=k, max_std=limit, exclude=None)
     predicted = model.predict_new()
     for row in rows:
         allowed = np.flatnonzero(everything[row] <= limit)

@@ -110,12 +110,14 @@ def test_the_objective_and_the_predictions_are_those_of_a_fit_in_memory(name: st
     local = fit.to_local()
     fit.close()
     rows, cols = np.arange(N_ROWS), np.arange(N_ROWS) % N_COLS
-    expected = reference.predict_entries(rows, cols)
-    np.testing.assert_allclose(local.predict_entries(rows, cols), expected, atol=1e-6)
+    expected = reference.predict_entries(rows, cols, positions=True)
+    np.testing.assert_allclose(local.predict_entries(rows, cols, positions=True), expected, atol=1e-6)
     assert np.abs(expected - expected.mean()).max() > 0.01  # there is something to get wrong
     if not sides and name not in ("popularity", "popularity-together", "both"):  # rows have weights there
         cells = Observations.from_frame(data, **names)
-        np.testing.assert_allclose(local.fold_in(cells), reference.fold_in(cells), atol=1e-6)
+        np.testing.assert_allclose(
+            local.fold_in(cells, positions=True), reference.fold_in(cells, positions=True), atol=1e-6
+        )
 
 
 @pytest.mark.parametrize("name", ["mf", "mf-biases", "bias-imc", "degrees", "popularity"])
@@ -201,7 +203,9 @@ def test_lists_and_factors_know_the_biases(tmp_path: Path) -> None:
         np.testing.assert_array_equal(written, expected)
     fit.recommend_all(str(tmp_path / "lists"), 4)
     lists = pd.read_parquet(tmp_path / "lists")
-    ids, scores = local.recommend(np.arange(N_ROWS), 4, exclude=Observations.from_frame(data, **NAMES))
+    ids, scores = local.recommend(
+        np.arange(N_ROWS), 4, exclude=Observations.from_frame(data, **NAMES), positions=True
+    )
     assert lists.item.tolist() == local.col_ids_[ids].ravel().tolist()
     np.testing.assert_allclose(lists.score, scores.ravel(), rtol=1e-9)
     fit.close()

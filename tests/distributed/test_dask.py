@@ -135,7 +135,7 @@ def test_dask_frames_parquet_and_results(client: Any, tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.stack(written.factor.to_list()), local.row_factors_)
     fit.recommend_all(str(tmp_path / "lists"), 4)
     lists = pd.read_parquet(tmp_path / "lists")
-    ids, _ = local.recommend(np.arange(300), 4, exclude=_cells(data, names))
+    ids, _ = local.recommend(np.arange(300), 4, exclude=_cells(data, names), positions=True)
     assert lists.user.tolist() == np.repeat(local.row_ids_.values, 4).tolist()
     assert lists.item.tolist() == local.col_ids_[ids].ravel().tolist()
 

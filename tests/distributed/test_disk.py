@@ -46,8 +46,10 @@ def test_objective_and_factors_are_those_of_the_fit_in_memory(name: str, text: b
     assert local.row_ids_ == reference.row_ids_
     assert local.col_ids_ == reference.col_ids_
     rows, cols = np.arange(200), np.arange(200) % 80
-    expected = reference.predict_entries(rows, cols)
-    np.testing.assert_allclose(local.predict_entries(rows, cols), expected, rtol=1e-6, atol=1e-6)
+    expected = reference.predict_entries(rows, cols, positions=True)
+    np.testing.assert_allclose(
+        local.predict_entries(rows, cols, positions=True), expected, rtol=1e-6, atol=1e-6
+    )
     assert np.abs(expected - expected.mean()).max() > 0.01  # there is something to get wrong
 
 
@@ -70,9 +72,12 @@ def test_the_model_can_do_all_that_one_fitted_in_memory_can(tmp_path: Path) -> N
         local = fit.to_local()
         fit.close()
         cells = Observations.from_frame(data, **names)
-        np.testing.assert_allclose(local.fold_in(cells), reference.fold_in(cells), atol=1e-6)
+        np.testing.assert_allclose(
+            local.fold_in(cells, positions=True), reference.fold_in(cells, positions=True), atol=1e-6
+        )
         np.testing.assert_array_equal(
-            local.recommend([0, 1], 5, exclude=cells)[0], reference.recommend([0, 1], 5, exclude=cells)[0]
+            local.recommend([0, 1], 5, exclude=cells, positions=True)[0],
+            reference.recommend([0, 1], 5, positions=True)[0],
         )
         local.save(tmp_path / name)
         np.testing.assert_array_equal(unseen.load(tmp_path / name).row_factors_, local.row_factors_)
@@ -158,7 +163,7 @@ def test_results_are_written_as_parquet(tmp_path: Path) -> None:
     lists = pd.read_parquet(tmp_path / "lists")
     assert len(lists) == lines == 300 * 4
     cells = Observations.from_frame(data, **names)
-    ids, scores = local.recommend(np.arange(300), 4, exclude=cells)
+    ids, scores = local.recommend(np.arange(300), 4, exclude=cells, positions=True)
     assert lists.item.tolist() == local.col_ids_[ids].ravel().tolist()
     np.testing.assert_allclose(lists.score, scores.ravel(), rtol=1e-6)
     with pytest.raises(InvalidDataError, match="not empty"):

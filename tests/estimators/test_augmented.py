@@ -220,7 +220,7 @@ def test_between_blocks_is_the_baseline(center: str, tmp_path: Any) -> None:
     folded = model.fold_in(both)
     np.testing.assert_allclose(model.transform(both), folded @ model.col_factors_.T, atol=1e-12)
     # Lists follow the predictions.
-    ids, scores = model.recommend([0, 24, 3], k=21)
+    ids, scores = model.recommend([0, 24, 3], k=21, exclude=None)
     for row, i in enumerate([0, 24, 3]):
         np.testing.assert_allclose(scores[row], model.predict_entries(np.full(21, i), ids[row]), atol=1e-9)
         assert sorted(ids[row]) == list(range(21))

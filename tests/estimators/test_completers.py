@@ -195,7 +195,7 @@ def test_recommend(model: Any) -> None:
     model.fit(X)
     rows = [3, 0, 39]
     full = model.row_factors_[rows] @ model.col_factors_.T
-    ids, scores = model.recommend(rows, k=6)
+    ids, scores = model.recommend(rows, k=6, exclude=None)
     for row in range(3):
         order = np.lexsort((np.arange(M), -full[row]))[:6]
         np.testing.assert_array_equal(ids[row], order)
@@ -206,7 +206,7 @@ def test_recommend(model: Any) -> None:
         assert set(ids[row][ids[row] >= 0]) == set(left)
         assert (ids[row] == -1).sum() == M - len(left)
         assert np.isnan(scores[row][ids[row] == -1]).all()
-    ids, _ = model.recommend(3, k=10, candidates=[7, 2, 2, 11])
+    ids, _ = model.recommend(3, k=10, candidates=[7, 2, 2, 11], exclude=None)
     assert set(ids[0][:3]) == {2, 7, 11}
     assert (ids[0][3:] == -1).all()
 

@@ -497,9 +497,9 @@ def test_auto_with_too_few_positives_says_so() -> None:
 # -- neighbours and explanations ------------------------------------------------------
 
 
-def test_similar_columns(model: Any) -> None:
+def test_similar_cols(model: Any) -> None:
     model.fit(positives())
-    ids, cosines = model.similar_columns([3, 8], k=4)
+    ids, cosines = model.similar_cols([3, 8], k=4)
     H = model.col_factors_
     unit = H / np.maximum(np.linalg.norm(H, axis=1, keepdims=True), 1e-300)
     for row, col in enumerate((3, 8)):
@@ -508,10 +508,10 @@ def test_similar_columns(model: Any) -> None:
         order = np.lexsort((np.arange(M), -expected))[:4]
         np.testing.assert_allclose(cosines[row], expected[order], atol=1e-9)
         assert col not in ids[row]
-    ids, _ = model.similar_columns(0, k=M)
+    ids, _ = model.similar_cols(0, k=M)
     assert (ids[0] == -1).sum() == 1
     with pytest.raises(InvalidDataError, match="30"):
-        model.similar_columns([30])
+        model.similar_cols([30])
 
 
 @pytest.mark.parametrize("weights", [None, True])

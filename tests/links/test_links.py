@@ -213,7 +213,7 @@ def test_recommend_leaves_out_the_node_itself(case: tuple[Any, np.ndarray]) -> N
     model, _ = case
     model.fit(graph())
     scores = model.predict_new()
-    ids, found = model.recommend([3, 17], k=N)
+    ids, found = model.recommend([3, 17], k=N, exclude=None)
     for row, node in enumerate((3, 17)):
         assert node not in ids[row]
         assert (ids[row] == -1).sum() == 1
@@ -222,7 +222,7 @@ def test_recommend_leaves_out_the_node_itself(case: tuple[Any, np.ndarray]) -> N
         assert (np.diff(found[row][real]) <= 1e-12).all()
     ids, _ = model.recommend([3], k=N, exclude=graph())
     assert set(ids[0][ids[0] >= 0]) == set(np.flatnonzero(DENSE[3] == 0)) - {3}
-    ids, _ = model.recommend(3, k=4, candidates=[9, 2, 2])
+    ids, _ = model.recommend(3, k=4, candidates=[9, 2, 2], exclude=None)
     assert set(ids[0].tolist()) == {2, 9, -1}
 
 

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from unseen.data import Observations
+from unseen.data.ids import Side
 from unseen.estimators.base import Completer
 from unseen.exceptions import InvalidDataError, ParameterError
 from unseen.linalg.factors import Pair
@@ -91,8 +92,6 @@ class ObservedCompleter(Completer):
         self.col_factors_ = self._with_baseline("col", pair.right, cold_cols, self.offsets_)
         self.history_, self.n_iter_ = monitor.history, len(monitor.history)
         self.converged_ = monitor.converged
-        self.row_ids_, self.col_ids_ = cells.row_ids, cells.col_ids
-        self.n_features_in_ = cells.shape[1]
         self._remember(cells)
         return self
 
@@ -107,6 +106,9 @@ class ObservedCompleter(Completer):
         mine = [cold, warm * level, warm * self.center_] if side == "row" else [level, cold, warm]
         out = np.hstack([np.where(cold[:, None], 0.0, factors), np.column_stack(mine)])
         return np.ascontiguousarray(out, dtype=factors.dtype)
+
+    def _directions(self, side: Side) -> FloatArray:
+        return super()._directions(side)[:, :-3]
 
     def _fold_in(self, cells: Observations, row_features: Features | None) -> FloatArray:
         right = np.ascontiguousarray(self.col_factors_[:, :-3])

@@ -146,10 +146,11 @@ class LowDensityNMF(Completer):
                 self.path_[stage] = temperature, nu
         self.row_factors_, self.col_factors_ = left, right
         self.n_iter_, self.converged_ = len(self.history_), monitor.converged
-        self.row_ids_, self.col_ids_ = cells.row_ids, cells.col_ids
-        self.n_features_in_ = cells.shape[1]
         self._remember(cells)
         return self
+
+    def _seen_among(self, cells: Observations) -> Observations:
+        return cells.select(cells.values != 0)  # all cells are stored
 
     def _read_target(self, X: Any) -> Observations:
         cells = refuse_weights(

@@ -10,11 +10,12 @@ from scipy.optimize import minimize
 from unseen import kernels
 from unseen.baselines._observed import ObservedCompleter, Pair
 from unseen.data import Observations
-from unseen.exceptions import InvalidDataError
-from unseen.parallel import one_blas_thread
+from unseen.data.ids import Side
+from unseen.estimators.ids import Places
+from unseen.exceptions import InvalidDataError, ParameterError
 from unseen.solvers import Monitor, Sweep
-from unseen.typing import Array, FloatArray, IndexArray
-from unseen.validation import check_count, check_entries, check_positive
+from unseen.typing import Array, Features, FloatArray, IndexArray
+from unseen.validation import check_count, check_positive
 
 __all__ = ["MMMF"]
 
@@ -148,11 +149,13 @@ class MMMF(ObservedCompleter):
         self.thresholds_ = theta.astype(cells.dtype)
         return Pair(left.astype(cells.dtype), right.astype(cells.dtype))
 
-    def _predict_entries(self, rows: Any, cols: Any) -> FloatArray:
-        i, j = check_entries(rows, cols, (self.row_factors_.shape[0], self.col_factors_.shape[0]))
+    def _predict_entries(self, i: Places, j: Places) -> FloatArray:
         scores = super()._predict_entries(i, j)
         cold = (self.row_factors_[i, -3] > 0) | (self.col_factors_[j, -2] > 0)
         return np.where(cold, scores, self._level(scores[:, None], self.thresholds_[i])[:, 0])
+
+    def _average(self, side: Side) -> FloatArray:
+        raise ParameterError("on_unknown='popular': rows of MMMF have thresholds, which cannot be averaged")
 
     def _level(self, scores: FloatArray, thresholds: FloatArray) -> FloatArray:
         """Levels of a row of scores for each row of thresholds."""
@@ -161,44 +164,13 @@ class MMMF(ObservedCompleter):
             above += scores >= thresholds[:, t, None]
         return self.levels_[above]
 
-    def predict_new(self, row_features: Any = None, col_features: Any = None) -> FloatArray:
-        """Predictions for all training rows and columns; this model takes no features.
+    def _block(self, row_features: Features | None, col_features: Features | None) -> FloatArray:
+        scores = super()._block(row_features, col_features)
+        return self._levels_of(scores, self.row_factors_, self.thresholds_)
 
-        Parameters
-        ----------
-        row_features, col_features : None
-            Refused if given.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_cols)
-            Dense block of levels.
-        """
-        return self._levels_of(
-            super().predict_new(row_features, col_features), self.row_factors_, self.thresholds_
-        )
-
-    def transform(self, X: Any, row_features: Any = None) -> FloatArray:
-        """Complete rows: a dense matrix of levels for every cell of ``X``.
-
-        Parameters
-        ----------
-        X : array with NaN, sparse matrix or Observations, with the training columns
-            Rows to complete; their factors and thresholds are learned with the columns fixed.
-        row_features : None
-            Refused if given.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_cols)
-            Predictions, observed cells included.
-        """
-        factors = self.fold_in(X, row_features=row_features)
-        with one_blas_thread():
-            scores = factors @ self.col_factors_.T
-            _, thresholds = self._new_rows(
-                self._read_target(X), np.ascontiguousarray(self.col_factors_[:, :-3])
-            )
+    def _complete(self, cells: Observations, factors: FloatArray) -> FloatArray:
+        scores = factors @ self.col_factors_.T
+        _, thresholds = self._new_rows_of(cells, np.ascontiguousarray(self.col_factors_[:, :-3]))
         return self._levels_of(scores, factors, thresholds)
 
     def _levels_of(self, scores: FloatArray, factors: FloatArray, thresholds: FloatArray) -> FloatArray:
@@ -206,9 +178,9 @@ class MMMF(ObservedCompleter):
         return np.where(cold, scores, self._level(scores, thresholds))
 
     def _solve_rows(self, cells: Observations, right: FloatArray) -> FloatArray:
-        return self._new_rows(cells, right)[0]
+        return self._new_rows_of(cells, right)[0]
 
-    def _new_rows(self, cells: Observations, right: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _new_rows_of(self, cells: Observations, right: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Factors and thresholds of new rows: a convex problem for each of them."""
         fixed = right.astype(np.float64)
         rank, n_gaps = fixed.shape[1], self.levels_.size - 1

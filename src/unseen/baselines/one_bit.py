@@ -84,6 +84,9 @@ class OneBitMC(ComposedCompleter):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    def _seen_among(self, cells: Observations) -> Observations:
+        return cells.select(cells.values != 0)  # all cells are stored
+
     def _read_target(self, X: Any) -> Observations:
         return every_cell(Observations.from_any(X), self.max_dense_cells, type(self).__name__)
 
@@ -98,20 +101,22 @@ class OneBitMC(ComposedCompleter):
             raise ParameterError("OneBitMC takes no row_features or col_features")
         return Composition([Term(core=LowRank(self.rank), reg=Nuclear(self.reg))], Logistic(), LBFGS())
 
-    def predict_probability(self, rows: Any, cols: Any) -> FloatArray:
+    def predict_probability(self, rows: Any, cols: Any, *, positions: bool = False) -> FloatArray:
         """Probability that single cells are positive.
 
         Parameters
         ----------
-        rows, cols : array-like of int, of equal length
-            Row and column numbers.
+        rows, cols : array-like of ids, of equal length
+            Rows and columns; positions where the model was fitted without ids.
+        positions : bool, default=False
+            Take positions, whatever the ids.
 
         Returns
         -------
         ndarray of shape (len(rows),)
             Logistic function of the predicted log odds.
         """
-        probability: FloatArray = self.predict_proba(rows, cols)[:, 1]
+        probability: FloatArray = self.predict_proba(rows, cols, positions=positions)[:, 1]
         return probability
 
 

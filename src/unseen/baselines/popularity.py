@@ -7,8 +7,9 @@ from typing import Any, Self
 import numpy as np
 
 from unseen.data import Observations
+from unseen.data.ids import Side
 from unseen.estimators.base import Completer
-from unseen.exceptions import InvalidDataError, ParameterError
+from unseen.exceptions import InvalidDataError, ParameterError, UnsupportedComposition
 from unseen.losses import cells_that_count
 from unseen.typing import Features, FloatArray
 
@@ -31,7 +32,7 @@ class Popularity(Completer):
     >>> import numpy as np
     >>> from unseen.baselines import Popularity
     >>> X = np.array([[1.0, np.nan, 1.0], [np.nan, np.nan, 1.0]])
-    >>> Popularity().fit(X).recommend([1], 2)[0].tolist()
+    >>> Popularity().fit(X).recommend([1], 2, exclude=None)[0].tolist()
     [[2, 0]]
     """
 
@@ -64,10 +65,11 @@ class Popularity(Completer):
         self.col_factors_ = (counts / total)[:, None].astype(cells.dtype)
         self.row_factors_ = np.ones((cells.shape[0], 1), dtype=cells.dtype)
         self.history_, self.n_iter_, self.converged_ = [], 1, True
-        self.row_ids_, self.col_ids_ = cells.row_ids, cells.col_ids
-        self.n_features_in_ = cells.shape[1]
         self._remember(cells)
         return self
+
+    def _directions(self, side: Side) -> FloatArray:
+        raise UnsupportedComposition(f"{type(self).__name__} has no factors that could be similar")
 
     def _fold_in(self, cells: Observations, row_features: Features | None) -> FloatArray:
         return np.ones((cells.shape[0], 1), dtype=self.row_factors_.dtype)

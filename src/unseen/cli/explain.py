@@ -30,7 +30,7 @@ def explain(
 ) -> None:
     """Split the prediction for one cell into the parts that a side-information model adds up."""
     model = _load(model_path)
-    parts = model.explain(_index(model, "row", row), _index(model, "col", col))
+    parts = model.explain(_index(model, "row", row), _index(model, "col", col), positions=True)
     document: dict[str, Any] = {
         "command": "explain",
         "model": str(model_path),

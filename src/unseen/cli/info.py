@@ -35,7 +35,7 @@ def info(out: Output, model_path: o.ModelPath) -> None:
         "n_rows": len(training_ids(model, "row")),
         "n_cols": len(training_ids(model, "col")),
         "n_factors": None if factors is None else factors.shape[1],
-        "dtype": str(model.predict_entries([0], [0]).dtype),
+        "dtype": str(model.predict_entries([0], [0], positions=True).dtype),
         "row_column": source.get("row"),
         "col_column": source.get("col"),
         "value_column": source.get("value"),

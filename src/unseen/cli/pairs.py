@@ -90,7 +90,7 @@ def predict_batch(
     i, new_i = sides.row.locate(rows)
     j, new_j = sides.col.locate(cols)
     both = (i >= 0) & (j >= 0)
-    of_known = model.predict_entries(i[both], j[both])
+    of_known = model.predict_entries(i[both], j[both], positions=True)
     predicted = np.full(len(i), np.nan, dtype=of_known.dtype)
     predicted[both] = of_known
     for mask, left, right in (

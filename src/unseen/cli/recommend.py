@@ -100,7 +100,7 @@ def _lists(
     """Lists of the rows of each part, made here or on a cluster."""
     if dask is None:
         for part in parts:
-            yield (part, *model.recommend(part, k=k, exclude=left_out, candidates=allowed))
+            yield (part, *model.recommend(part, k=k, exclude=left_out, candidates=allowed, positions=True))
         return
     from unseen.cli.by_blocks import cluster_client, lists_on_cluster
 

@@ -43,7 +43,7 @@ def remind(model: Any, path: Path, columns: dict[str, Any]) -> None:
     cells, unknown = onto_training(file.read(), training_ids(model, "row"), training_ids(model, "col"))
     if any(ids.size for ids in unknown.values()):
         raise UsageError(f"{path} has ids that the model does not know; --train is what it was fitted to")
-    model._remember(model._read_target(cells))
+    model._hold(model._read_target(cells))
 
 
 def spread_columns(model: Any, sides: Sides, rows: Any, cols: Any) -> dict[str, Array]:
@@ -67,6 +67,6 @@ def spread_columns(model: Any, sides: Sides, rows: Any, cols: Any) -> dict[str, 
     both = (i >= 0) & (j >= 0)
     std, determined = np.full(len(i), np.nan), np.zeros(len(i), dtype=bool)
     if both.any():
-        found = identifiability(model, i[both], j[both])
+        found = identifiability(model, i[both], j[both], positions=True)
         std[both], determined[both] = found.std, found.determined
     return dict(zip(SPREAD_NAMES, (std, determined), strict=True))

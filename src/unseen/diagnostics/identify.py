@@ -19,7 +19,7 @@ from unseen.exceptions import InvalidDataError, ParameterError
 from unseen.losses import cells_that_count
 from unseen.parallel import one_blas_thread
 from unseen.typing import BoolArray, Features, FloatArray, IndexArray
-from unseen.validation import check_choice, check_count, check_entries, check_fraction, check_rng
+from unseen.validation import check_choice, check_count, check_fraction, check_rng
 
 __all__ = ["Identifiability", "Spread", "TrainingData", "identifiability"]
 
@@ -166,6 +166,7 @@ def identifiability(
     n_refits: int = 8,
     share: float = 0.8,
     random_state: Any = 0,
+    positions: bool = False,
 ) -> Identifiability:
     """Say how far predictions can move over solutions that fit as well as the model does.
 
@@ -184,8 +185,8 @@ def identifiability(
     ----------
     model : completer
         Fitted.
-    rows, cols : array-like of int, of equal length
-        Cells to ask about.
+    rows, cols : array-like of ids, of equal length
+        Cells to ask about; positions where the model was fitted without ids.
     X : array with NaN, sparse matrix or Observations, optional
         What the model was fitted to; needed for a model that was loaded from a file, else what
         ``fit`` saw is used.
@@ -200,6 +201,8 @@ def identifiability(
         Share of the cells in each fit of resampling.
     random_state : int or Generator, default=0
         Seed of restarts and resampling.
+    positions : bool, default=False
+        Take rows, columns and ``X`` by position, whatever the ids.
 
     Returns
     -------
@@ -229,14 +232,14 @@ def identifiability(
     method = check_choice("method", method, ("auto", "curvature", "restarts", "resample"))
     n_refits = check_count("n_refits", n_refits, minimum=2)
     share = check_fraction("share", share)
-    spread = spread_of(model, X, row_features, col_features)
-    i, j = check_entries(rows, cols, spread.data.cells.shape)
+    spread = spread_of(model, X, row_features, col_features, positions=positions)
+    i, j = model._pairs(rows, cols, positions)
     reason = why_no_curvature(model)
     if method == "curvature" and reason is not None:
         raise ParameterError(f"method='curvature' is not for this model: {reason}; 'resample' is")
     if method == "auto":
         method = "curvature" if reason is None else "resample"
-    prediction = model.predict_entries(i, j)
+    prediction = model.predict_entries(i, j, positions=True)
     if method == "curvature":
         with one_blas_thread():
             std, noise = spread.by_curvature(i, j)
@@ -245,7 +248,8 @@ def identifiability(
         kept = share if method == "resample" else None
         std = refit_predictions(model, data, (i, j), prediction, n_refits, kept, check_rng(random_state))
         cells = cells_that_count(data.cells)
-        known = np.square(model.predict_entries(cells.rows, cells.indices) - cells.values, dtype=np.float64)
+        fitted = model.predict_entries(cells.rows, cells.indices, positions=True)
+        known = np.square(fitted - cells.values, dtype=np.float64)
         known = known if cells.weights is None else cells.weights * known
         noise = np.full(len(i), float(np.sqrt(np.mean(known))))
     dtype = prediction.dtype
@@ -258,7 +262,9 @@ def identifiability(
     )
 
 
-def spread_of(model: Any, X: Any = None, row_features: Any = None, col_features: Any = None) -> Spread:
+def spread_of(
+    model: Any, X: Any = None, row_features: Any = None, col_features: Any = None, *, positions: bool = False
+) -> Spread:
     """Spread of a model, for its own training data or for data that is given again.
 
     Parameters
@@ -269,6 +275,8 @@ def spread_of(model: Any, X: Any = None, row_features: Any = None, col_features:
         What it was fitted to.
     row_features, col_features : array or sparse matrix, optional
         What it was fitted with, where ``X`` is given.
+    positions : bool, default=False
+        Take ``X`` by position, whatever the ids.
 
     Returns
     -------
@@ -276,7 +284,7 @@ def spread_of(model: Any, X: Any = None, row_features: Any = None, col_features:
         Kept with the model where its own training data is used.
     """
     if X is not None:
-        cells = model._read_target(X)
+        cells = model._matched(model._read_target(X), "X", positions, new_rows=False)
         shape = (model._n_rows(), model.n_features_in_)
         if cells.shape != shape:
             raise InvalidDataError(f"X has shape {cells.shape}; the model was fitted to {shape}")

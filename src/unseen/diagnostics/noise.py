@@ -59,7 +59,7 @@ def noise_of(model: Any, curvature: Curvature) -> Noise:
     """
     cells = curvature.cells
     rows, cols = cells.rows, cells.indices
-    scores = np.asarray(model.predict_entries(rows, cols), dtype=np.float64)
+    scores = np.asarray(model.predict_entries(rows, cols, positions=True), dtype=np.float64)
     loss = model.loss_ if getattr(model, "terms_", []) else Squared()
     if not isinstance(loss, Squared):
         shift = np.asarray(curvature.offsets.at(rows, cols))

@@ -61,7 +61,7 @@ def refit_predictions(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             copy.fit(cells, **_features(data))
-        moved = np.asarray(copy.predict_entries(*asked), dtype=np.float64) - base
+        moved = np.asarray(copy.predict_entries(*asked, positions=True), dtype=np.float64) - base
         total += moved
         squares += moved * moved
     if share is None:

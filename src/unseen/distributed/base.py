@@ -11,14 +11,21 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from unseen.data import Vocabulary
+from unseen.data import Origin, Vocabulary
+from unseen.data.ids import SeenCells
 from unseen.distributed.checkpoints import Checkpoints
 from unseen.distributed.driver import run
 from unseen.distributed.engine import CELLS, FACTORS, IDS, SIDES, Engine, Held, WholeBlock
 from unseen.distributed.features import FeatureSource, make_designs, open_features
 from unseen.distributed.preparation import Totals, count, fit_biases, prepare
 from unseen.distributed.recipes import Recipe
-from unseen.distributed.results import list_block, prepare_folder, write_factors, write_lists
+from unseen.distributed.results import (
+    list_block,
+    prepare_folder,
+    stored_columns,
+    write_factors,
+    write_lists,
+)
 from unseen.distributed.sources import Columns, check_columns
 from unseen.distributed.steps import Settings
 from unseen.exceptions import DataWarning, InvalidDataError, ParameterError
@@ -208,8 +215,14 @@ class BlockCompleter(BaseEstimator):  # type: ignore[misc]
 
     # -- results ---------------------------------------------------------------------
 
-    def to_local(self) -> Any:
+    def to_local(self, *, seen: bool = False) -> Any:
         """The fitted estimator in the memory of this process.
+
+        Parameters
+        ----------
+        seen : bool, default=False
+            Also bring along which cells it was fitted to, which ``recommend`` leaves out by default. They
+            must fit into memory.
 
         Returns
         -------
@@ -224,7 +237,18 @@ class BlockCompleter(BaseEstimator):  # type: ignore[misc]
             row, col = (np.array(engine.table(side, "bias"))[:, 0] for side in SIDES)
             offsets = Offsets(self._mean, row, col, *recipe.bias_reg)
         facts = {"history_": self.history_, "n_iter_": self.n_iter_, "converged_": self.converged_}
-        return recipe.fitted(factors, offsets, self._vocabularies(), facts)
+        model = recipe.fitted(factors, offsets, self._vocabularies(), facts)
+        model.origin_ = Origin(*self._names)
+        model.seen_ = None
+        if seen:
+            parts = engine.each("row", stored_columns, CELLS)
+            counts = np.concatenate([part[0] for part in parts])
+            model.seen_ = SeenCells(
+                np.concatenate([[0], np.cumsum(counts)]),
+                np.concatenate([part[1] for part in parts]),
+                engine.shape[1],
+            )
+        return model
 
     @abstractmethod
     def _vocabularies(self) -> tuple[Vocabulary | None, Vocabulary | None]:

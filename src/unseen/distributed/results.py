@@ -14,7 +14,16 @@ from unseen.distributed.recipes import with_offsets
 from unseen.exceptions import InvalidDataError
 from unseen.typing import Array, FloatArray
 
-__all__ = ["Lists", "list_block", "merge_lists", "prepare_folder", "top_of", "write_factors", "write_lists"]
+__all__ = [
+    "Lists",
+    "list_block",
+    "merge_lists",
+    "prepare_folder",
+    "stored_columns",
+    "top_of",
+    "write_factors",
+    "write_lists",
+]
 
 Lists = tuple[Array, FloatArray]
 """Column numbers and scores, best first; -1 and NaN where there is none."""
@@ -83,6 +92,11 @@ def list_block(
     """Best columns of a block of rows among one block of columns and those that were best so far."""
     left, right = _complete(rows, "row", mean, row_bias), _complete(cols, "col", mean, col_bias)
     return top_of(left, right, first_col, cells, k, so_far, n_threads), None
+
+
+def stored_columns(cells: CellBlock) -> tuple[Array, Array]:
+    """Number of cells of each row of a block, and their columns."""
+    return np.diff(cells.indptr), cells.touched[cells.indices]
 
 
 def top_of(

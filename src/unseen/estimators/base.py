@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from copy import copy
 from os import PathLike
-from typing import Any, Literal, Self, overload
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from unseen import io, kernels
-from unseen.data import Observations, Vocabulary
+from unseen import io
+from unseen.data import Observations
+from unseen.data.ids import SeenCells
 from unseen.data.pattern import Pattern
-from unseen.diagnostics.identify import Spread, TrainingData, identifiability, spread_of
-from unseen.diagnostics.lists import steady_lists, within_blocks
+from unseen.diagnostics.identify import Spread, TrainingData, identifiability
 from unseen.docstrings import share_options
-from unseen.exceptions import InvalidDataError, NotInductiveError
+from unseen.estimators.ids import Places
+from unseen.estimators.recommending import UNKNOWN, Recommender
+from unseen.exceptions import InvalidDataError, NotInductiveError, ParameterError
 from unseen.linalg.blocked import matmul
 from unseen.parallel import one_blas_thread
-from unseen.typing import Features, FloatArray, IndexArray
-from unseen.validation import check_count, check_entries, check_features, check_n_jobs, check_positive, held
+from unseen.typing import Array, Features, FloatArray
+from unseen.validation import check_features, check_n_jobs, held
 
 __all__ = ["Completer", "refuse_weights"]
 
@@ -32,21 +35,16 @@ def refuse_weights(cells: Observations, model: Any, why: str) -> Observations:
     return cells
 
 
-class Completer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class Completer(Recommender, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the estimators that complete a matrix.
 
     Subclasses fit ``row_factors_`` and ``col_factors_`` and say how rows and columns that
     were not there are embedded; all predictions are inner products.
     """
 
-    row_factors_: FloatArray
-    col_factors_: FloatArray
     history_: list[dict[str, Any]]
     n_iter_: int
     converged_: bool
-    n_features_in_: int
-    row_ids_: Vocabulary | None
-    col_ids_: Vocabulary | None
 
     @abstractmethod
     def fit(
@@ -88,28 +86,23 @@ class Completer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     # -- predictions -----------------------------------------------------------------
 
-    @overload
-    def predict_entries(self, rows: Any, cols: Any, *, raw: bool = False) -> FloatArray: ...
-
-    @overload
     def predict_entries(
-        self, rows: Any, cols: Any, *, return_std: Literal[True], raw: bool = False
-    ) -> tuple[FloatArray, FloatArray]: ...
-
-    @overload
-    def predict_entries(
-        self, rows: Any, cols: Any, *, return_std: bool, raw: bool = False
-    ) -> FloatArray | tuple[FloatArray, FloatArray]: ...
-
-    def predict_entries(
-        self, rows: Any, cols: Any, *, return_std: bool = False, raw: bool = False
-    ) -> FloatArray | tuple[FloatArray, FloatArray]:
+        self,
+        rows: Any,
+        cols: Any,
+        *,
+        return_std: bool = False,
+        raw: bool = False,
+        on_unknown: Literal["raise", "skip", "popular"] = "raise",
+        positions: bool = False,
+        as_frame: bool = False,
+    ) -> Any:
         """Predict single cells of the training matrix.
 
         Parameters
         ----------
-        rows, cols : array-like of int, of equal length
-            Row and column numbers.
+        rows, cols : array-like of ids, of equal length
+            Rows and columns; positions where the model was fitted without ids.
         return_std : bool, default=False
             Also say how far each prediction moves over solutions that fit as well; see
             :func:`unseen.diagnostics.identifiability`. Models with features are fitted again
@@ -117,6 +110,13 @@ class Completer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         raw : bool, default=False
             Give scores, which is what factors multiply to. They differ from predictions only where the
             loss has a scale of its own, such as log odds.
+        on_unknown : {"raise", "skip", "popular"}, default="raise"
+            What to do about ids that the model does not know: refuse, give NaN (no line of a frame), or
+            take them for the average of all rows or columns.
+        positions : bool, default=False
+            Take positions, whatever the ids.
+        as_frame : bool, default=False
+            Return a table instead, in the user's library and names of columns.
 
         Returns
         -------
@@ -125,21 +125,51 @@ class Completer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             values are the same.
         std : ndarray of shape (len(rows),)
             Only with ``return_std``.
+        frame : DataFrame or Table
+            With ``as_frame`` alone: row, column, ``prediction`` and, if asked for, ``std``.
         """
         check_is_fitted(self)
+        i, j = self._pairs(rows, cols, positions, on_unknown, UNKNOWN)
+        found: tuple[FloatArray, ...]
         if return_std:
-            found = identifiability(self, rows, cols)
-            return found.prediction, found.std
-        scores = self._predict_entries(rows, cols)
-        return scores if raw else self._to_data(scores)
+            if raw or not ((i >= 0) & (j >= 0)).all():
+                raise ParameterError("return_std=True is for predictions (raw=False) of known ids only")
+            spread = identifiability(self, i, j, positions=True)
+            found = spread.prediction, spread.std
+        else:
+            scores = self._scores_of(i, j, on_unknown)
+            found = (scores if raw else self._to_data(scores),)
+        if not as_frame:
+            return found if return_std else found[0]
+        names = self._side_names("prediction", "std")
+        told = (self._asked(rows, i, "row", positions), self._asked(cols, j, "col", positions))
+        columns = dict(zip((*names, "prediction", "std"), (*told, *found), strict=False))
+        there = np.ones(i.size, dtype=bool) if on_unknown != "skip" else (i >= 0) & (j >= 0)
+        return self._as_frame({name: column[there] for name, column in columns.items()})
+
+    def _scores_of(self, i: Places, j: Places, on_unknown: str) -> FloatArray:
+        """Scores of pairs; -1 stands for an unknown row or column."""
+        known = (i >= 0) & (j >= 0)
+        if known.all():
+            return self._predict_entries(i, j)
+        of_known = self._predict_entries(i[known], j[known])
+        scores: FloatArray = np.full(i.size, np.nan, dtype=of_known.dtype)
+        scores[known] = of_known
+        if on_unknown == "popular":
+            sides = []
+            for side, places in (("row", i[~known]), ("col", j[~known])):
+                factors = self.row_factors_ if side == "row" else self.col_factors_
+                average = self._average("row" if side == "row" else "col")
+                sides.append(np.where((places >= 0)[:, None], factors[np.maximum(places, 0)], average))
+            scores[~known] = np.einsum("ij,ij->i", *sides)
+        return scores
 
     def _to_data(self, scores: FloatArray) -> FloatArray:
         """Predictions on the scale of the data, from scores."""
         return scores
 
-    def _predict_entries(self, rows: Any, cols: Any) -> FloatArray:
-        shape = (self.row_factors_.shape[0], self.col_factors_.shape[0])
-        i, j = check_entries(rows, cols, shape)
+    def _predict_entries(self, i: Places, j: Places) -> FloatArray:
+        """Scores of cells by position."""
         out: FloatArray = np.empty(len(i), dtype=self.row_factors_.dtype)
         step = max(1, 4_000_000 // max(self.row_factors_.shape[1], 1))
         for start in range(0, len(i), step):
@@ -163,24 +193,29 @@ class Completer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             Dense block of predictions.
         """
         check_is_fitted(self)
+        rows = None if row_features is None else self._check_new_features(row_features, "row")
+        cols = None if col_features is None else self._check_new_features(col_features, "col")
         with one_blas_thread():
-            left, right = self.row_factors_, self.col_factors_
-            if row_features is not None:
-                left = self._embed_rows(self._check_new_features(row_features, "row"))
-            if col_features is not None:
-                right = self._embed_cols(self._check_new_features(col_features, "col"))
-            return self._to_data(matmul(left, right.T, n_threads=self._n_threads()))
+            return self._block(rows, cols)
 
-    def fold_in(self, X_new: Any, *, row_features: Any = None) -> FloatArray:
+    def _block(self, row_features: Features | None, col_features: Features | None) -> FloatArray:
+        """Predictions of new or all training rows and columns."""
+        left = self.row_factors_ if row_features is None else self._embed_rows(row_features)
+        right = self.col_factors_ if col_features is None else self._embed_cols(col_features)
+        return self._to_data(matmul(left, right.T, n_threads=self._n_threads()))
+
+    def fold_in(self, X_new: Any, *, row_features: Any = None, positions: bool = False) -> FloatArray:
         """Row factors of new rows from their observed cells, with the columns fixed.
 
         Parameters
         ----------
-        X_new : array with NaN, sparse matrix or Observations, with the training columns
-            Cells of the new rows.
+        X_new : array with NaN, sparse matrix, frame or Observations, with the training columns
+            Cells of the new rows. Where the model was fitted with ids, columns are matched by id.
         row_features : array or sparse matrix, optional
             Features of the new rows; needed where the model was fitted with row features. Parts of the model
             that go by features take these, parts without features are solved for from the cells.
+        positions : bool, default=False
+            Take the columns in the order of the training columns, whatever the ids.
 
         Returns
         -------
@@ -189,45 +224,71 @@ class Completer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             that row alone would give.
         """
         check_is_fitted(self)
-        cells = self._read_target(X_new)
+        cells, features = self._read_new(X_new, row_features, positions)
+        with one_blas_thread():
+            return self._fold_in(cells, features)
+
+    def _read_new(
+        self, X_new: Any, row_features: Any, positions: bool, argument: str = "X_new"
+    ) -> tuple[Observations, Features | None]:
+        """Cells of new rows in the order of the training columns, and the features of these rows."""
+        cells = self._matched(self._read_target(X_new), argument, positions, new_rows=True)
         if cells.shape[1] != self.n_features_in_:
             raise InvalidDataError(
                 f"X has {cells.shape[1]} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input"
             )
-        features = None
         if row_features is None and getattr(self, "n_row_features_in_", None) is not None:
             raise NotInductiveError(
                 f"{type(self).__name__} was fitted with row_features, and cells alone do not say where a row "
                 "belongs: pass row_features= of these rows as well"
             )
-        if row_features is not None:
-            features = self._check_new_features(row_features, "row")
-            if features.shape[0] != cells.shape[0]:
-                raise InvalidDataError(
-                    f"row_features has {features.shape[0]} rows and X_new has {cells.shape[0]}"
-                )
-        with one_blas_thread():
-            return self._fold_in(cells, features)
+        if row_features is None:
+            return cells, None
+        features = self._check_new_features(row_features, "row")
+        if features.shape[0] != cells.shape[0]:
+            raise InvalidDataError(
+                f"row_features has {features.shape[0]} rows and {argument} has {cells.shape[0]}"
+            )
+        return cells, features
 
-    def transform(self, X: Any, row_features: Any = None) -> FloatArray:
+    def _new_rows(
+        self, cells: Any, row_features: Any, positions: bool
+    ) -> tuple[Observations | None, Features | None, Array]:
+        """Cells and features of new rows, whichever is given, and what the rows are called."""
+        if cells is None:
+            features = self._check_new_features(row_features, "row")
+            return None, features, np.arange(features.shape[0])
+        found, given = self._read_new(cells, row_features, positions, "cells")
+        ids = None if positions else found.row_ids
+        return found, given, np.arange(found.shape[0]) if ids is None else ids.values
+
+    def transform(self, X: Any, row_features: Any = None, *, positions: bool = False) -> FloatArray:
         """Complete rows: a dense matrix of predictions for every cell of ``X``.
 
         Parameters
         ----------
-        X : array with NaN, sparse matrix or Observations, with the training columns
-            Rows to complete, known ones or new ones.
+        X : array with NaN, sparse matrix, frame or Observations, with the training columns
+            Rows to complete, known ones or new ones. Where the model was fitted with ids, columns are matched
+            by id, and the result has them in the order of the training data.
         row_features : array or sparse matrix, optional
             Features of these rows, for models that were fitted with them.
+        positions : bool, default=False
+            Take the columns in the order of the training columns, whatever the ids.
 
         Returns
         -------
         ndarray of shape (n_rows, n_cols)
             Predictions, observed cells included.
         """
-        factors = self.fold_in(X, row_features=row_features)
+        check_is_fitted(self)
+        cells, features = self._read_new(X, row_features, positions, "X")
         with one_blas_thread():
-            return self._to_data(matmul(factors, self.col_factors_.T, n_threads=self._n_threads()))
+            return self._complete(cells, self._fold_in(cells, features))
+
+    def _complete(self, cells: Observations, factors: FloatArray) -> FloatArray:
+        """Rows of predictions, from their cells and their factors."""
+        return self._to_data(matmul(factors, self.col_factors_.T, n_threads=self._n_threads()))
 
     def fit_transform(
         self, X: Any, y: None = None, *, row_features: Any = None, col_features: Any = None
@@ -251,119 +312,7 @@ class Completer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.fit(X, row_features=row_features, col_features=col_features)
         return self.transform(X, row_features=row_features)
 
-    def recommend(
-        self,
-        rows: Any,
-        k: int = 10,
-        *,
-        exclude: Any = None,
-        candidates: Any = None,
-        determined_only: bool = False,
-        max_std: float | None = None,
-    ) -> tuple[IndexArray, FloatArray]:
-        """Columns with the highest predictions for each of the given rows.
-
-        Parameters
-        ----------
-        rows : array-like of int, or one int
-            Training rows.
-        k : int, default=10
-            Length of each list.
-        exclude : sparse matrix or Observations of the training shape, optional
-            Its stored cells are left out; pass the training matrix to see only new columns.
-        candidates : array-like of int, optional
-            Columns that may be recommended; all by default.
-        determined_only : bool, default=False
-            Leave out columns that no chain of training cells connects with the row, because only a
-            baseline is known there. Models with features know more, and leave out nothing.
-        max_std : float, optional
-            Leave out columns whose prediction moves by more than this over solutions that fit as
-            well, as ``predict_entries(..., return_std=True)`` says.
-
-        Returns
-        -------
-        ids : ndarray of int64, shape (len(rows), k)
-            Column numbers by decreasing score, ties by smaller number; -1 where a row has
-            fewer than ``k`` columns left.
-        scores : ndarray of shape (len(rows), k)
-            Predictions; NaN where ``ids`` is -1.
-        """
-        picked = self._check_rows(rows)
-        return self._listed(picked, check_count("k", k), exclude, candidates, determined_only, max_std)
-
-    def _listed(
-        self,
-        picked: IndexArray,
-        k: int,
-        exclude: Any,
-        candidates: Any,
-        determined_only: bool,
-        max_std: float | None,
-    ) -> tuple[IndexArray, FloatArray]:
-        """Lists of checked rows, without what the data does not determine if that is asked for."""
-
-        def top(rows: IndexArray, length: int, columns: Any) -> tuple[IndexArray, FloatArray]:
-            return self._best_columns(rows, length, exclude, columns)
-
-        def in_blocks(rows: IndexArray, length: int, columns: Any) -> tuple[IndexArray, FloatArray]:
-            spread = spread_of(self)
-            if not spread.blocks_matter:
-                return top(rows, length, columns)
-            return within_blocks(top, spread.blocks, rows, length, columns)
-
-        chosen = in_blocks if determined_only else top
-        if max_std is None:
-            return chosen(picked, k, candidates)
-        limit = check_positive("max_std", max_std, strict=False)
-
-        def std(rows: IndexArray, cols: IndexArray) -> FloatArray:
-            return identifiability(self, rows, cols).std
-
-        return steady_lists(chosen, std, limit, self.n_features_in_, picked, k, candidates)
-
-    def _best_columns(
-        self, picked: IndexArray, k: int, exclude: Any, candidates: Any
-    ) -> tuple[IndexArray, FloatArray]:
-        return self._top_columns(self.row_factors_[picked], k, self._excluded(exclude, picked), candidates)
-
-    def _top_columns(
-        self,
-        factors: FloatArray,
-        k: int,
-        exclude: tuple[IndexArray, IndexArray] | None,
-        candidates: Any,
-    ) -> tuple[IndexArray, FloatArray]:
-        right, ids = self.col_factors_, None
-        if candidates is not None:
-            asked = np.unique(np.atleast_1d(np.asarray(candidates)))
-            ids, _ = check_entries(asked, np.zeros_like(asked), (right.shape[0], 1))
-            right = np.ascontiguousarray(right[ids])
-        found, scores = kernels.topk(
-            factors, right, k, exclude=exclude, col_ids=ids, n_threads=self._n_threads()
-        )
-        return found, self._to_data(scores)
-
-    def _excluded(self, exclude: Any, picked: IndexArray) -> tuple[IndexArray, IndexArray] | None:
-        if exclude is None:
-            return None
-        cells = Observations.from_any(exclude)
-        if cells.shape != (self.row_factors_.shape[0], self.col_factors_.shape[0]):
-            raise InvalidDataError(
-                f"exclude has shape {cells.shape}; it must have the training shape "
-                f"({self.row_factors_.shape[0]}, {self.col_factors_.shape[0]})"
-            )
-        part = cells.csr[picked]
-        return part.indptr, part.indices
-
     # -- helpers ---------------------------------------------------------------------
-
-    def _n_rows(self) -> int:
-        return int(self.row_factors_.shape[0])
-
-    def _check_rows(self, rows: Any) -> IndexArray:
-        check_is_fitted(self)
-        asked = np.atleast_1d(np.asarray(rows))
-        return check_entries(asked, np.zeros_like(asked), (self._n_rows(), 1))[0]
 
     def _remember(
         self,
@@ -371,13 +320,29 @@ class Completer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         row_features: Features | None = None,
         col_features: Features | None = None,
     ) -> None:
-        """Hold on to the training data, for what is asked about the fit later; not saved.
+        """Take names, and hold on to the training data for what is asked about the fit later.
 
-        The arrays are shared with the caller's. What solvers have derived from them is let go.
+        Names and the pattern of the cells are saved, the data is not. The arrays are shared with the
+        caller's. What solvers have derived from them is let go.
         """
+        self._name(cells)
+        self._hold(cells, row_features, col_features)
+
+    def _hold(
+        self,
+        cells: Observations,
+        row_features: Features | None = None,
+        col_features: Features | None = None,
+    ) -> None:
+        """Hold on to the training data, given by position."""
+        self.seen_ = SeenCells.of(self._seen_among(cells))
         pattern = Pattern(cells.indptr, cells.indices, cells.shape)
         own = Observations(pattern, cells.values, weights=cells.weights)
         self._spread = Spread(self, TrainingData(own, row_features, col_features))
+
+    def _seen_among(self, cells: Observations) -> Observations:
+        """Cells that a list of new columns leaves out."""
+        return cells
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
@@ -387,26 +352,33 @@ class Completer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return check_n_jobs(getattr(self, "n_jobs", None))
 
     def _check_new_features(self, features: Any, side: str) -> Features:
-        checked = held(check_features(features, None, f"{side}_features", dtype=self.row_factors_.dtype))
         width = getattr(self, f"n_{side}_features_in_", None)
         if width is None:
             raise NotInductiveError(self._why_not_inductive(side))
+        checked = held(check_features(features, None, f"{side}_features", dtype=self.row_factors_.dtype))
         if checked.shape[1] != width:
             raise InvalidDataError(
                 f"{side}_features has {checked.shape[1]} columns; the model was fitted with {width}"
             )
         return checked
 
-    def save(self, path: str | PathLike[str]) -> None:
+    def save(self, path: str | PathLike[str], *, seen: bool = True) -> None:
         """Write the fitted model to a directory, replacing an older one only when complete.
 
         Parameters
         ----------
         path : str or path-like
             Directory to write; see :func:`unseen.load`.
+        seen : bool, default=True
+            Also write which cells the model was fitted to (not their values), for ``recommend``; without them
+            the loaded model asks for ``exclude``.
         """
         check_is_fitted(self)
-        io.save(self, path)
+        model = self
+        if not seen:
+            model = copy(self)
+            model.seen_ = None
+        io.save(model, path)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -8,8 +8,9 @@ import numpy as np
 
 from unseen.cores import Full
 from unseen.data import Observations
+from unseen.data.ids import Side
 from unseen.estimators.base import Completer
-from unseen.exceptions import InvalidDataError, ParameterError
+from unseen.exceptions import InvalidDataError, ParameterError, UnsupportedComposition
 from unseen.losses import Squared, cells_that_count
 from unseen.maps import Constant, Identity
 from unseen.offsets import Offsets, cell_mean, row_biases
@@ -111,8 +112,6 @@ class BiasModel(Completer):
         self.col_factors_ = offsets.col_coordinates(cells.shape[1], col).astype(cells.dtype)
         self.history_, self.n_iter_ = monitor.history, len(monitor.history)
         self.converged_ = monitor.converged
-        self.row_ids_, self.col_ids_ = cells.row_ids, cells.col_ids
-        self.n_features_in_ = cells.shape[1]
         self._remember(cells)
         return self
 
@@ -128,6 +127,9 @@ class BiasModel(Completer):
         ]
         level = Pair(np.full((cells.shape[0], 1), cell_mean(cells)), np.ones((cells.shape[1], 1)))
         return Problem(cells, terms, Squared(), known=level)
+
+    def _directions(self, side: Side) -> FloatArray:
+        raise UnsupportedComposition(f"{type(self).__name__} has no factors that could be similar")
 
     def _fold_in(self, cells: Observations, row_features: Features | None) -> FloatArray:
         offsets: Offsets = self.offsets_

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from unseen.data import Observations
+from unseen.data.ids import SeenCells, Side
 from unseen.estimators.composed import ComposedCompleter
+from unseen.estimators.ids import Places
 from unseen.linalg.blocked import matmul
-from unseen.parallel import one_blas_thread
-from unseen.typing import BoolArray, FloatArray, IndexArray
-from unseen.validation import check_entries
+from unseen.typing import BoolArray, Features, FloatArray, IndexArray
 
 __all__ = ["BlockwiseCompleter"]
 
@@ -31,62 +31,39 @@ class BlockwiseCompleter(ComposedCompleter):
     def _baseline_across(self) -> bool:
         return self.cross_component == "baseline"
 
-    def _predict_entries(self, rows: Any, cols: Any) -> FloatArray:
-        out = super()._predict_entries(rows, cols)
+    def _predict_entries(self, i: Places, j: Places) -> FloatArray:
+        out = super()._predict_entries(i, j)
         if not self._baseline_across():
             return out
-        i, j = check_entries(rows, cols, (self.row_factors_.shape[0], self.col_factors_.shape[0]))
         across = ~self._joined(self.row_block_[i], self.col_block_[j])
         width = sum(self.widths_)
         left, right = self.row_factors_[i[across], width:], self.col_factors_[j[across], width:]
         out[across] = np.einsum("ij,ij->i", left, right)
         return out
 
+    def _average(self, side: Side) -> FloatArray:
+        mean = super()._average(side)
+        if self._baseline_across():  # of no block
+            mean[: sum(self.widths_)] = 0
+        return mean
+
     def _joined(self, row_block: IndexArray, col_block: IndexArray) -> BoolArray:
         """Whether rows and columns share a block; those without a cell have the number -1 and share none."""
         joined: BoolArray = (row_block >= 0) & (row_block == col_block)
         return joined
 
-    def predict_new(self, row_features: Any = None, col_features: Any = None) -> FloatArray:
-        """Predictions for all training rows and columns; this model takes no features.
-
-        Parameters
-        ----------
-        row_features, col_features : None
-            Refused if given.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_cols)
-            Dense block of predictions.
-        """
-        out = super().predict_new(row_features, col_features)
+    def _block(self, row_features: Features | None, col_features: Features | None) -> FloatArray:
+        out = super()._block(row_features, col_features)
         if self._baseline_across():
             across = ~self._joined(self.row_block_[:, None], self.col_block_)
             self._take_back(out, self.row_factors_, across)
         return out
 
-    def transform(self, X: Any, row_features: Any = None) -> FloatArray:
-        """Complete rows: a dense matrix of predictions for every cell of ``X``.
-
-        Parameters
-        ----------
-        X : array with NaN, sparse matrix or Observations, with the training columns
-            Rows to complete, known ones or new ones. A new row belongs to the blocks of the columns in
-            which it has cells.
-        row_features : None
-            Refused if given.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_cols)
-            Predictions, observed cells included.
-        """
-        factors = self.fold_in(X, row_features=row_features)
-        with one_blas_thread():
-            out = matmul(factors, self.col_factors_.T, n_threads=self._n_threads())
+    def _complete(self, cells: Observations, factors: FloatArray) -> FloatArray:
+        # A new row belongs to the blocks of the columns in which it has cells.
+        out = matmul(factors, self.col_factors_.T, n_threads=self._n_threads())
         if self._baseline_across():
-            self._take_back(out, factors, self._foreign(self._read_target(X)))
+            self._take_back(out, factors, self._foreign(cells))
         return out
 
     def _foreign(self, cells: Observations) -> BoolArray:
@@ -107,18 +84,38 @@ class BlockwiseCompleter(ComposedCompleter):
             out[i, j] = np.einsum("ij,ij->i", factors[i, width:], self.col_factors_[j, width:])
 
     def _best_columns(
-        self, picked: IndexArray, k: int, exclude: Any, candidates: Any
+        self, picked: IndexArray, k: int, seen: SeenCells | None, columns: Any
     ) -> tuple[IndexArray, FloatArray]:
         if not self._baseline_across():
-            return super()._best_columns(picked, k, exclude, candidates)
+            return super()._best_columns(picked, k, seen, columns)
         ids = np.empty((picked.size, k), dtype=np.int64)
         scores = np.empty((picked.size, k), dtype=self.row_factors_.dtype)
         for block in np.unique(self.row_block_[picked]):
             mine = np.flatnonzero(self.row_block_[picked] == block)
-            part = copy(self)  # a shallow copy: only its column factors are its own
-            part.cross_component = "model"
-            part.col_factors_ = self.col_factors_.copy()
-            # Outside of the block only the offsets speak.
-            part.col_factors_[~self._joined(block, self.col_block_), : sum(self.widths_)] = 0.0
-            ids[mine], scores[mine] = part._best_columns(picked[mine], k, exclude, candidates)
+            part = self._speaking_of(self._joined(block, self.col_block_))
+            ids[mine], scores[mine] = part._best_columns(picked[mine], k, seen, columns)
         return ids, scores
+
+    def _best_of_new(
+        self, factors: FloatArray, cells: Observations | None, k: int, seen: SeenCells | None, columns: Any
+    ) -> tuple[IndexArray, FloatArray]:
+        if not self._baseline_across() or cells is None:
+            return super()._best_of_new(factors, cells, k, seen, columns)
+        own = ~self._foreign(cells)
+        patterns, place = np.unique(own, axis=0, return_inverse=True)
+        ids = np.empty((cells.shape[0], k), dtype=np.int64)
+        scores = np.empty((cells.shape[0], k), dtype=factors.dtype)
+        for number, joined in enumerate(patterns):
+            mine = np.flatnonzero(place.reshape(-1) == number)
+            part = self._speaking_of(joined)
+            left_out = None if seen is None else seen.rows(mine)
+            ids[mine], scores[mine] = part._top_columns(factors[mine], k, left_out, columns)
+        return ids, scores
+
+    def _speaking_of(self, joined: BoolArray) -> Self:
+        """The model where only offsets speak of columns that are not joined; other arrays are shared."""
+        part = copy(self)
+        part.cross_component = "model"
+        part.col_factors_ = self.col_factors_.copy()
+        part.col_factors_[~joined, : sum(self.widths_)] = 0.0
+        return part

@@ -125,8 +125,6 @@ class ComposedCompleter(FactoredCompleter):
                 features[side] = held(check_features(given, length, f"{side}_features", dtype=cells.dtype))
         with one_blas_thread():
             self._fit_validated(cells, features)
-        self.row_ids_, self.col_ids_ = cells.row_ids, cells.col_ids
-        self.n_features_in_ = cells.shape[1]
         self._remember(cells, features["row"], features["col"])
         for side, checked in features.items():
             setattr(self, f"n_{side}_features_in_", None if checked is None else checked.shape[1])

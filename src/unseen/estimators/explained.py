@@ -16,7 +16,7 @@ from unseen.linalg.designs import as_design
 from unseen.parallel import one_blas_thread
 from unseen.state import map_params
 from unseen.typing import Array, FloatArray
-from unseen.validation import check_count, check_entries
+from unseen.validation import check_count
 
 __all__ = ["Explained", "Explanation", "Interaction", "Interactions"]
 
@@ -129,13 +129,15 @@ class Explained(ComposedCompleter):
         return Interactions(matrix, row_names, col_names)
 
     @one_blas_thread()
-    def explain(self, row: int, col: int) -> Explanation:
+    def explain(self, row: Any, col: Any, *, positions: bool = False) -> Explanation:
         """Split the prediction of a training cell.
 
         Parameters
         ----------
-        row, col : int
-            Row and column number.
+        row, col : int or str
+            Id of a row and of a column; positions where the model was fitted without ids.
+        positions : bool, default=False
+            Take positions, whatever the ids.
 
         Returns
         -------
@@ -143,8 +145,7 @@ class Explained(ComposedCompleter):
             Constant, row-only, column-only, bilinear and low-rank part.
         """
         check_is_fitted(self)
-        shape = (self.row_factors_.shape[0], self.col_factors_.shape[0])
-        (i,), (j,) = check_entries([row], [col], shape)
+        (i,), (j,) = self._places(row, "row", "row", positions), self._places(col, "col", "col", positions)
         total = float(self.row_factors_[i].astype(np.float64) @ self.col_factors_[j])
         if "0.core" not in self.state_:
             offset = float(np.asarray(self.offsets_.at(np.array([i]), np.array([j]))).ravel()[0])

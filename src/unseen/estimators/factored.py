@@ -9,6 +9,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from unseen.data import Observations
+from unseen.data.ids import Side
 from unseen.estimators.base import Completer
 from unseen.exceptions import NotInductiveError
 from unseen.linalg.designs import Design
@@ -83,17 +84,22 @@ class FactoredCompleter(Completer):
         pair = core_pair(design, other, core) if side == "row" else core_pair(other, design, core)
         return pair.left if side == "row" else pair.right
 
+    def _directions(self, side: Side) -> FloatArray:
+        return super()._directions(side)[:, : sum(self.widths_)]
+
     def _to_data(self, scores: FloatArray) -> FloatArray:
         return self.loss_.link(scores)
 
     @available_if(_has_classes)  # type: ignore[untyped-decorator]
-    def predict_proba(self, rows: Any, cols: Any) -> FloatArray:
+    def predict_proba(self, rows: Any, cols: Any, *, positions: bool = False) -> FloatArray:
         """Probability of each class of single cells, where values are classes.
 
         Parameters
         ----------
-        rows, cols : array-like of int, of equal length
-            Row and column numbers.
+        rows, cols : array-like of ids, of equal length
+            Rows and columns; positions where the model was fitted without ids.
+        positions : bool, default=False
+            Take positions, whatever the ids.
 
         Returns
         -------
@@ -102,7 +108,7 @@ class FactoredCompleter(Completer):
             classes and lack this method.
         """
         check_is_fitted(self)
-        return self.loss_.probabilities(self._predict_entries(rows, cols))
+        return self.loss_.probabilities(self._predict_entries(*self._pairs(rows, cols, positions)))
 
     # -- rows from their cells -------------------------------------------------------
 

@@ -269,25 +269,11 @@ class MixedLinear(Explained, PathMixin):
         extra = offsets.row_coordinates(count, biases)
         return np.ascontiguousarray(np.hstack([linear, out, linear, extra]), dtype=dtype)
 
-    def transform(self, X: Any, row_features: Any = None) -> FloatArray:
-        """Complete rows; with ``constraint="hard"`` observed cells keep their values.
-
-        Parameters
-        ----------
-        X : array with NaN, sparse matrix or Observations, with the training columns
-            Rows to complete, known ones or new ones.
-        row_features : array or sparse matrix, optional
-            Features of these rows, for models that were fitted with them.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_cols)
-            Dense matrix.
-        """
-        completed = super().transform(X, row_features=row_features)
-        if self.constraint == "hard":
-            cells = _that_count(self._read_target(X))
-            completed[cells.rows, cells.indices] = cells.values
+    def _complete(self, cells: Observations, factors: FloatArray) -> FloatArray:
+        completed = super()._complete(cells, factors)
+        if self.constraint == "hard":  # observed cells keep their values
+            known = _that_count(cells)
+            completed[known.rows, known.indices] = known.values
         return completed
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from unseen import kernels
 from unseen.data import Observations
+from unseen.data.ids import find_ids
 from unseen.estimators.composed import ComposedCompleter, Composition
 from unseen.estimators.pu_rates import Rates, n_positives
 from unseen.estimators.reg_scale import lambda_max, resolve_reg
@@ -23,8 +23,8 @@ from unseen.problem import Problem
 from unseen.solvers import Solver
 from unseen.terms import Term
 from unseen.totals import ScoreBox
-from unseen.typing import BoolArray, Features, FloatArray, IndexArray
-from unseen.validation import check_choice, check_count, check_entries, check_fraction, check_rng
+from unseen.typing import Array, BoolArray, Features, FloatArray
+from unseen.validation import check_choice, check_fraction, check_rng
 
 __all__ = ["PositiveCompleter"]
 
@@ -133,56 +133,30 @@ class PositiveCompleter(ComposedCompleter):
             scores: FloatArray = (self.row_factors_ @ self.col_factors_.T).ravel()
         else:
             drawn = rng.integers(n, size=THRESHOLD_SAMPLE), rng.integers(m, size=THRESHOLD_SAMPLE)
-            scores = self.predict_entries(*drawn)
+            scores = self.predict_entries(*drawn, positions=True)
         return float(np.quantile(scores.astype(np.float64), 1.0 - rates.class_prior))
 
     # -- what can be asked -----------------------------------------------------------
 
-    def predict_labels(self, rows: Any, cols: Any) -> BoolArray:
+    def predict_labels(self, rows: Any, cols: Any, *, positions: bool = False) -> BoolArray:
         """Say of single cells whether they are positive: prediction above ``threshold_``.
 
         Parameters
         ----------
-        rows, cols : array-like of int, of equal length
-            Row and column numbers.
+        rows, cols : array-like of ids, of equal length
+            Rows and columns; positions where the model was fitted without ids.
+        positions : bool, default=False
+            Take positions, whatever the ids.
 
         Returns
         -------
         ndarray of bool, shape (len(rows),)
             True for positive.
         """
-        labels: BoolArray = self.predict_entries(rows, cols) > self.threshold_
+        labels: BoolArray = self.predict_entries(rows, cols, positions=positions) > self.threshold_
         return labels
 
-    def similar_columns(self, cols: Any, k: int = 10) -> tuple[IndexArray, FloatArray]:
-        """Columns whose factors point in the same direction: item-item neighbours.
-
-        Parameters
-        ----------
-        cols : array-like of int, or one int
-            Columns to start from.
-        k : int, default=10
-            Neighbours of each; the column itself is left out.
-
-        Returns
-        -------
-        ids : ndarray of int64, shape (len(cols), k)
-            Neighbours by decreasing similarity; -1 where there are fewer than ``k``.
-        similarities : ndarray of shape (len(cols), k)
-            Cosines; NaN where ``ids`` is -1. A column without factors has cosine zero with all.
-        """
-        check_is_fitted(self)
-        asked = np.atleast_1d(np.asarray(cols))
-        n_cols = self.col_factors_.shape[0]
-        _, picked = check_entries(np.zeros_like(asked), asked, (1, n_cols))
-        length = np.linalg.norm(self.col_factors_, axis=1, keepdims=True)
-        unit = np.divide(self.col_factors_, length, out=np.zeros_like(self.col_factors_), where=length > 0)
-        itself = (np.arange(picked.size + 1, dtype=picked.dtype), picked)
-        return kernels.topk(
-            unit[picked], unit, check_count("k", k), exclude=itself, n_threads=self._n_threads()
-        )
-
-    def explain(self, X: Any, row: int, col: int) -> tuple[IndexArray, FloatArray]:
+    def explain(self, X: Any, row: Any, col: Any, *, positions: bool = False) -> tuple[Array, FloatArray]:
         """Split a score over the row's own positives.
 
         With the columns fixed, a row's factors are linear in its positives,
@@ -192,14 +166,16 @@ class PositiveCompleter(ComposedCompleter):
         ----------
         X : sparse matrix, array or Observations with the training columns
             Matrix that holds the row's positives: the training matrix, or one with new rows.
-        row : int
-            Row of ``X``.
-        col : int
-            Column whose score is explained.
+        row : int or str
+            Row of ``X``, by its id if it has ids.
+        col : int or str
+            Column whose score is explained; its position where the model was fitted without ids.
+        positions : bool, default=False
+            Take and return positions, whatever the ids.
 
         Returns
         -------
-        cols : ndarray of int64
+        cols : ndarray
             The row's positives, by decreasing contribution.
         contributions : ndarray
             Their shares of the score; they add up to what ``fold_in`` of the row predicts, which
@@ -207,10 +183,12 @@ class PositiveCompleter(ComposedCompleter):
         """
         check_is_fitted(self)
         self._refuse_to_explain()
-        cells = self._read_target(X)
+        cells = self._matched(self._read_target(X), "X", positions, new_rows=True)
         if cells.shape[1] != self.n_features_in_:
             raise InvalidDataError(f"X has {cells.shape[1]} columns; the model has {self.n_features_in_}")
-        (i,), (c,) = check_entries([row], [col], cells.shape)
+        own_ids = None if positions else cells.row_ids
+        (i,) = find_ids(row, own_ids, cells.shape[0], "row", "row")
+        (c,) = self._places(col, "col", "col", positions)
         own = slice(int(cells.indptr[i]), int(cells.indptr[i + 1]))
         ids = cells.indices[own].astype(np.int64)
         only = np.zeros(cells.nnz, dtype=bool)
@@ -226,7 +204,7 @@ class PositiveCompleter(ComposedCompleter):
             system += (near.T * curvature) @ near
             shares = linear * (near @ (np.linalg.pinv(system, hermitian=True) @ right[c]))
         order = np.argsort(-shares, kind="stable")
-        return ids[order], shares[order].astype(self.col_factors_.dtype)
+        return self._named(ids[order], "col", positions), shares[order].astype(self.col_factors_.dtype)
 
     def _refuse_to_explain(self) -> None:
         row_map, _, _, reg = self.terms_[0].parts()

@@ -10,12 +10,13 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from unseen.data import Observations
+from unseen.data.ids import SeenCells, Side
 from unseen.estimators.base import Completer, refuse_weights
-from unseen.exceptions import InvalidDataError, NotInductiveError, ParameterError
+from unseen.estimators.ids import Places
+from unseen.exceptions import ParameterError, UnsupportedComposition
 from unseen.links.graph import read_links, undirected
 from unseen.parallel import one_blas_thread
 from unseen.typing import CSR, Features, FloatArray, IndexArray
-from unseen.validation import check_entries
 
 __all__ = ["LinkCompleter", "NeighbourLinks"]
 
@@ -54,8 +55,6 @@ class LinkCompleter(Completer):
             self._fit_graph(graph)
         self.history_: list[dict[str, Any]] = []
         self.n_iter_, self.converged_ = 1, True
-        self.row_ids_, self.col_ids_ = cells.row_ids, cells.col_ids
-        self.n_features_in_ = int(graph.shape[1])
         self._remember(cells)
         return self
 
@@ -66,20 +65,16 @@ class LinkCompleter(Completer):
     def _read_target(self, X: Any) -> Observations:
         return refuse_weights(read_links(X), self, "the values of X are the weights of links")
 
-    def _excluded(self, exclude: Any, picked: IndexArray) -> tuple[IndexArray, IndexArray]:
-        """Cells left out of lists: those asked for, and each node itself."""
-        n = self.n_features_in_
+    def _left_out(self, seen: SeenCells | None, picked: IndexArray) -> tuple[IndexArray, IndexArray]:
+        """Columns left out of lists: those asked for, and each node itself."""
+        shape = (len(picked), self.n_features_in_)
         itself = sparse.csr_array(
-            (np.ones(len(picked)), np.asarray(picked), np.arange(len(picked) + 1)), shape=(len(picked), n)
+            (np.ones(len(picked)), np.asarray(picked), np.arange(len(picked) + 1)), shape=shape
         )
-        if exclude is not None:
-            cells = Observations.from_any(exclude)
-            if cells.shape != (n, n):
-                raise InvalidDataError(
-                    f"exclude has shape {cells.shape}; it must have the training shape ({n}, {n})"
-                )
-            ones = sparse.csr_array((np.ones(cells.nnz), cells.indices, cells.indptr), shape=cells.shape)
-            itself = sparse.csr_array(itself + ones[picked])
+        if seen is not None:
+            indptr, indices = seen.rows(picked)
+            known = sparse.csr_array((np.ones(indices.size), indices, indptr), shape=shape)
+            itself = sparse.csr_array(itself + known)
         itself.sort_indices()
         return itself.indptr, itself.indices
 
@@ -108,28 +103,33 @@ class NeighbourLinks(LinkCompleter):
         """The identity: coordinates of a row are its scores."""
         return sparse.csr_array(sparse.eye_array(self.graph_.shape[0], dtype=self.graph_.dtype))
 
-    def score_rows(self, rows: Any) -> FloatArray:
+    def score_rows(self, rows: Any, *, positions: bool = False) -> FloatArray:
         """Scores of some nodes with all nodes.
 
         Parameters
         ----------
-        rows : array-like of int
-            Nodes.
+        rows : array-like of ids
+            Nodes; positions where the model was fitted without ids.
+        positions : bool, default=False
+            Take positions, whatever the ids.
 
         Returns
         -------
         ndarray of shape (len(rows), n_nodes)
             Dense; ask for few nodes at a time.
         """
-        picked = self._check_rows(rows)
+        check_is_fitted(self)
         with one_blas_thread():
-            return self._scores_from(self.graph_[picked])
+            return self._scores_at(self._places(rows, "row", "rows", positions))
+
+    def _scores_at(self, picked: IndexArray) -> FloatArray:
+        """Scores of training nodes."""
+        return self._scores_from(self.graph_[picked])
 
     def _n_rows(self) -> int:
         return int(self.graph_.shape[0])
 
-    def _predict_entries(self, rows: Any, cols: Any) -> FloatArray:
-        i, j = check_entries(rows, cols, (self.graph_.shape[0], self.graph_.shape[0]))
+    def _predict_entries(self, i: Places, j: Places) -> FloatArray:
         nodes, place = np.unique(i, return_inverse=True)
         order = np.argsort(place, kind="stable")
         out: FloatArray = np.empty(len(i), dtype=self.graph_.dtype)
@@ -137,77 +137,73 @@ class NeighbourLinks(LinkCompleter):
         for start in range(0, len(nodes), step):
             first, last = np.searchsorted(place[order], [start, start + step])
             asked = order[first:last]
-            out[asked] = self.score_rows(nodes[start : start + step])[place[asked] - start, j[asked]]
+            out[asked] = self._scores_at(nodes[start : start + step])[place[asked] - start, j[asked]]
         return out
 
-    def predict_new(self, row_features: Any = None, col_features: Any = None) -> FloatArray:
-        """Scores of all pairs; there is no model of features.
+    def _directions(self, side: Side) -> FloatArray:
+        raise UnsupportedComposition(
+            f"{type(self).__name__} has no factors; recommend lists the nodes with the highest scores"
+        )
 
-        Parameters
-        ----------
-        row_features, col_features : None
-            Refused if given.
+    def _average(self, side: Side) -> FloatArray:
+        raise ParameterError(
+            f"on_unknown='popular': {type(self).__name__} scores the links of single nodes, not of an average"
+        )
 
-        Returns
-        -------
-        ndarray of shape (n_nodes, n_nodes)
-            Dense matrix of scores.
-        """
-        check_is_fitted(self)
-        for side, given in (("row", row_features), ("col", col_features)):
-            if given is not None:
-                raise NotInductiveError(self._why_not_inductive(side))
-        return self.score_rows(np.arange(self.graph_.shape[0]))
+    def _block(self, row_features: Features | None, col_features: Features | None) -> FloatArray:
+        with one_blas_thread():
+            return self._scores_at(np.arange(self.graph_.shape[0]))
 
-    def transform(self, X: Any, row_features: Any = None) -> FloatArray:
-        """Scores of nodes with all nodes, from their links.
-
-        Parameters
-        ----------
-        X : sparse matrix, array or Observations, with the training nodes as columns
-            Links of known or new nodes.
-        row_features : None
-            Refused if given.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_nodes)
-            Dense matrix of scores.
-        """
-        return self.fold_in(X, row_features=row_features)
+    def _complete(self, cells: Observations, factors: FloatArray) -> FloatArray:
+        return factors  # of a row these are its scores
 
     def _fold_in(self, cells: Observations, row_features: Features | None) -> FloatArray:
         return self._scores_from(cells.csr.astype(self.graph_.dtype))
 
     def _best_columns(
-        self, picked: IndexArray, k: int, exclude: Any, candidates: Any
+        self, picked: IndexArray, k: int, seen: SeenCells | None, columns: Any
     ) -> tuple[IndexArray, FloatArray]:
-        n = self.graph_.shape[0]
-        indptr, indices = self._excluded(exclude, picked)
-        barred = None
-        if candidates is not None:
-            wanted = np.unique(np.atleast_1d(np.asarray(candidates)))
-            allowed, _ = check_entries(wanted, np.zeros_like(wanted), (n, 1))
-            barred = np.ones(n, dtype=bool)
-            barred[allowed] = False
+        left_out = self._left_out(seen, picked)
         ids = np.full((len(picked), k), -1, dtype=np.int64)
         scores = np.full((len(picked), k), np.nan, dtype=self.graph_.dtype)
         step = self._rows_at_a_time()
         for start in range(0, len(picked), step):
             part = slice(start, min(start + step, len(picked)))
-            block = self.score_rows(picked[part])
-            counts = np.diff(indptr[part.start : part.stop + 1])
-            block[
-                np.repeat(np.arange(len(counts)), counts), indices[indptr[part.start] : indptr[part.stop]]
-            ] = -np.inf
-            if barred is not None:
-                block[:, barred] = -np.inf
-            best = np.argsort(-block, axis=1, kind="stable")[:, :k]
-            found = np.take_along_axis(block, best, axis=1)
-            left = found > -np.inf
-            ids[part, : best.shape[1]] = np.where(left, best, -1)
-            scores[part, : best.shape[1]] = np.where(left, found, np.nan)
+            ids[part], scores[part] = _best_of(self._scores_at(picked[part]), part, k, left_out, columns)
         return ids, scores
+
+    def _best_of_new(
+        self, factors: FloatArray, cells: Observations | None, k: int, seen: SeenCells | None, columns: Any
+    ) -> tuple[IndexArray, FloatArray]:
+        left_out = None if seen is None else (seen.indptr, seen.indices)
+        return _best_of(factors.copy(), slice(0, len(factors)), k, left_out, columns)
 
     def _rows_at_a_time(self) -> int:
         return max(1, BLOCK_CELLS // self.graph_.shape[0])
+
+
+def _best_of(
+    block: FloatArray,
+    part: slice,
+    k: int,
+    left_out: tuple[IndexArray, IndexArray] | None,
+    columns: IndexArray | None,
+) -> tuple[IndexArray, FloatArray]:
+    """Best columns of a block of scores, which is written over; ``part`` are its rows in ``left_out``."""
+    if left_out is not None:
+        indptr, indices = left_out
+        counts = np.diff(indptr[part.start : part.stop + 1])
+        rows = np.repeat(np.arange(len(counts)), counts)
+        block[rows, indices[indptr[part.start] : indptr[part.stop]]] = -np.inf
+    if columns is not None:
+        barred = np.ones(block.shape[1], dtype=bool)
+        barred[columns] = False
+        block[:, barred] = -np.inf
+    ids = np.full((len(block), k), -1, dtype=np.int64)
+    scores = np.full((len(block), k), np.nan, dtype=block.dtype)
+    best = np.argsort(-block, axis=1, kind="stable")[:, :k]
+    found = np.take_along_axis(block, best, axis=1)
+    there = found > -np.inf
+    ids[:, : best.shape[1]] = np.where(there, best, -1)
+    scores[:, : best.shape[1]] = np.where(there, found, np.nan)
+    return ids, scores

@@ -13,7 +13,7 @@ from unseen.exceptions import ParameterError
 from unseen.links.base import NeighbourLinks
 from unseen.links.neighbours import CommonNeighbors
 from unseen.links.spectral import TruncatedSVDLinks
-from unseen.typing import CSR, Features, FloatArray
+from unseen.typing import CSR, Features, FloatArray, IndexArray
 from unseen.validation import check_positive
 
 __all__ = ["BlendedLinks"]
@@ -90,24 +90,11 @@ class BlendedLinks(NeighbourLinks):
     def _scores_from(self, links: CSR) -> FloatArray:
         raise AssertionError("blends score rows and links apart")
 
-    def score_rows(self, rows: Any) -> FloatArray:
-        """Scores of some nodes with all nodes.
-
-        Parameters
-        ----------
-        rows : array-like of int
-            Nodes.
-
-        Returns
-        -------
-        ndarray of shape (len(rows), n_nodes)
-            Dense; ask for few nodes at a time.
-        """
-        picked = self._check_rows(rows)
+    def _scores_at(self, picked: IndexArray) -> FloatArray:
         return self._sum([_rows_of(model, picked) for model in self.models_])
 
     def _fold_in(self, cells: Observations, row_features: Features | None) -> FloatArray:
-        return self._sum([model.transform(cells) for model in self.models_])
+        return self._sum([model.transform(cells, positions=True) for model in self.models_])
 
     def _sum(self, parts: list[FloatArray]) -> FloatArray:
         total: FloatArray = np.zeros_like(parts[0])
@@ -119,7 +106,7 @@ class BlendedLinks(NeighbourLinks):
 def _rows_of(model: Any, rows: Any) -> FloatArray:
     """Symmetric scores of whole rows, of any completer."""
     if hasattr(model, "score_rows"):
-        scores: FloatArray = model.score_rows(rows)
+        scores: FloatArray = model.score_rows(rows, positions=True)
         return scores
     left, right = model.row_factors_, model.col_factors_
     forward: FloatArray = left[rows] @ right.T

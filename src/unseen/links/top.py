@@ -83,7 +83,7 @@ class RowScores:
         if hasattr(self._model, "sparse_scores"):
             sparse_block: CSR = self._model.sparse_scores(start, stop)[:, start:]
             return sparse_block
-        rows: FloatArray = self._model.score_rows(np.arange(start, stop))
+        rows: FloatArray = self._model.score_rows(np.arange(start, stop), positions=True)
         return rows[:, start:]
 
 
@@ -192,7 +192,8 @@ def _barred(exclude: Any, n: int) -> CSR:
 
 def _pair_scores(model: Any, n_threads: int) -> tuple[int, np.dtype[Any], PairScores]:
     if hasattr(model, "score_rows"):
-        return int(model.n_features_in_), np.dtype(model.score_rows([0]).dtype), RowScores(model)
+        scores = model.score_rows([0], positions=True)
+        return int(model.n_features_in_), np.dtype(scores.dtype), RowScores(model)
     left, right = model.row_factors_, model.col_factors_
     if left.shape[0] != right.shape[0]:
         raise InvalidDataError(

@@ -88,7 +88,7 @@ def make_scorer(
     >>> import numpy as np
     >>> from unseen.model_selection import make_scorer
     >>> def clipped_rmse(estimator, split):
-    ...     predicted = estimator.predict_entries(split.test.rows, split.test.indices)
+    ...     predicted = estimator.predict_entries(split.test.rows, split.test.indices, positions=True)
     ...     return np.sqrt(np.mean((np.clip(predicted, 1, 5) - split.test.values) ** 2))
     >>> make_scorer(clipped_rmse, greater_is_better=False).name
     'clipped_rmse'
@@ -138,7 +138,14 @@ def get_scorer(scoring: Scoring) -> Scorer:
 
 
 def _predicted(estimator: Any, split: Split) -> Any:
-    return estimator.predict_entries(split.test.rows, split.test.indices)
+    return estimator.predict_entries(split.test.rows, split.test.indices, **_by_position(estimator))
+
+
+def _by_position(estimator: Any) -> dict[str, bool]:
+    """What makes an estimator take positions: splits have these."""
+    best = getattr(estimator, "best_estimator_", estimator)
+    has_ids = any(getattr(best, f"{side}_ids_", None) is not None for side in ("row", "col"))
+    return {"positions": True} if has_ids else {}
 
 
 def _value_error(metric: Callable[..., float], estimator: Any, split: Split) -> float:
@@ -160,5 +167,5 @@ def _ranking(metric: Callable[..., float], k: int, estimator: Any, split: Split)
         )
         train = Observations.from_triples(rows, cols, np.ones(rows.size), train.shape)
     rows = np.flatnonzero(np.diff(test.indptr))
-    ids, _ = estimator.recommend(rows, k=k, exclude=train)
+    ids, _ = estimator.recommend(rows, k=k, exclude=train, **_by_position(estimator))
     return metric(test.csr[rows], ids, k)

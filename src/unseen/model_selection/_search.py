@@ -29,7 +29,7 @@ from unseen.model_selection._scoring import Scorer, Scoring, get_scorer
 from unseen.model_selection._splits import Split
 from unseen.parallel import one_blas_thread
 from unseen.regularisers import parse_reg
-from unseen.typing import FloatArray, IndexArray
+from unseen.typing import FloatArray
 
 __all__ = ["GridSearch"]
 
@@ -177,9 +177,9 @@ class GridSearch(MetaEstimatorMixin, TransformerMixin, BaseEstimator):  # type: 
         """Call ``predict_new`` of the best estimator."""
         return self._best("predict_new")(row_features, col_features)  # type: ignore[no-any-return]
 
-    def predict_labels(self, rows: Any, cols: Any) -> Any:
+    def predict_labels(self, rows: Any, cols: Any, **options: Any) -> Any:
         """Call ``predict_labels`` of the best estimator, where it has labels to predict."""
-        return self._best("predict_labels")(rows, cols)
+        return self._best("predict_labels")(rows, cols, **options)
 
     def fold_in(self, X_new: Any, **options: Any) -> FloatArray:
         """Call ``fold_in`` of the best estimator."""
@@ -189,18 +189,21 @@ class GridSearch(MetaEstimatorMixin, TransformerMixin, BaseEstimator):  # type: 
         """Call ``transform`` of the best estimator."""
         return self._best("transform")(X, **options)  # type: ignore[no-any-return]
 
-    def recommend(
-        self, rows: Any, k: int = 10, *, exclude: Any = None, candidates: Any = None, **options: Any
-    ) -> tuple[IndexArray, FloatArray]:
+    def recommend(self, rows: Any = None, k: int = 10, **options: Any) -> Any:
         """Call ``recommend`` of the best estimator."""
-        lists: tuple[IndexArray, FloatArray] = self._best("recommend")(
-            rows, k=k, exclude=exclude, candidates=candidates, **options
-        )
-        return lists
+        return self._best("recommend")(rows, k=k, **options)
 
-    def save(self, path: str | PathLike[str]) -> None:
+    def similar_rows(self, rows: Any, k: int = 10, **options: Any) -> Any:
+        """Call ``similar_rows`` of the best estimator."""
+        return self._best("similar_rows")(rows, k=k, **options)
+
+    def similar_cols(self, cols: Any, k: int = 10, **options: Any) -> Any:
+        """Call ``similar_cols`` of the best estimator."""
+        return self._best("similar_cols")(cols, k=k, **options)
+
+    def save(self, path: str | PathLike[str], **options: Any) -> None:
         """Save the best estimator; what is loaded again is that model, not the search."""
-        self._best("save")(path)
+        self._best("save")(path, **options)
 
     def _best(self, method: str) -> Any:
         if not hasattr(self, "best_params_"):

@@ -206,7 +206,7 @@ class SpreadDisplay(Display):
         test = Observations.from_any(X_test)
         if test.nnz < n_bins:
             raise InvalidDataError(f"X_test has {test.nnz} cells; {n_bins} bins need at least as many")
-        found = identifiability(model, test.rows, test.indices)
+        found = identifiability(model, test.rows, test.indices, positions=True)
         error = np.abs(found.prediction - test.values).astype(np.float64)
         bins = np.array_split(np.argsort(found.std, kind="stable"), n_bins)
         reported, actual = (

@@ -89,7 +89,8 @@ class PredictionDisplay(Display):
             Drawn.
         """
         cells = Observations.from_any(X)
-        return cls(cells.values, estimator.predict_entries(cells.rows, cells.indices)).plot(ax)
+        predicted = estimator.predict_entries(cells.rows, cells.indices, positions=True)
+        return cls(cells.values, predicted).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw.

@@ -1,0 +1,118 @@
+"""How models speak: ids where they were fitted with ids, positions elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unseen.data import Observations, Origin, Vocabulary
+from unseen.data.ids import SeenCells, Side, find_ids, named, onto
+from unseen.data.origin import make_frame
+from unseen.exceptions import InvalidDataError, ParameterError
+from unseen.typing import Array, IndexArray
+from unseen.validation import check_choice
+
+__all__ = ["SpeaksIds"]
+
+Places = npt.NDArray[np.int64]
+
+
+class SpeaksIds:
+    """Translation between what a user calls rows and columns and where a model has them."""
+
+    row_ids_: Vocabulary | None
+    col_ids_: Vocabulary | None
+    origin_: Origin | None
+    seen_: SeenCells | None
+    n_features_in_: int
+
+    def _name(self, cells: Observations) -> None:
+        """Take names, and which cells there are, from the training cells."""
+        self.row_ids_, self.col_ids_ = cells.row_ids, cells.col_ids
+        self.origin_ = cells.origin
+        self.n_features_in_ = cells.shape[1]
+
+    def _n_rows(self) -> int:
+        return int(self.row_factors_.shape[0])  # type: ignore[attr-defined]
+
+    def _ids(self, side: Side, positions: bool) -> Vocabulary | None:
+        """What one side is called; None where positions are spoken."""
+        return None if positions else getattr(self, f"{side}_ids_", None)
+
+    def _length(self, side: Side) -> int:
+        return self._n_rows() if side == "row" else int(self.n_features_in_)
+
+    def _places(
+        self,
+        ids: Any,
+        side: Side,
+        argument: str,
+        positions: bool,
+        on_unknown: str = "raise",
+        accepted: tuple[str, ...] = ("raise",),
+    ) -> Places:
+        """Positions of ids, -1 for unknown ones where these are let pass."""
+        check_choice("on_unknown", on_unknown, accepted)
+        return find_ids(
+            ids,
+            self._ids(side, positions),
+            self._length(side),
+            argument,
+            side,
+            on_unknown=on_unknown,
+            accepted=accepted,
+        )
+
+    def _pairs(
+        self,
+        rows: Any,
+        cols: Any,
+        positions: bool,
+        on_unknown: str = "raise",
+        accepted: tuple[str, ...] = ("raise",),
+    ) -> tuple[Places, Places]:
+        """Positions of pairs of rows and columns."""
+        i = self._places(rows, "row", "rows", positions, on_unknown, accepted)
+        j = self._places(cols, "col", "cols", positions, on_unknown, accepted)
+        if i.shape != j.shape:
+            raise InvalidDataError(f"rows and cols must have the same length, got {i.size} and {j.size}.")
+        return i, j
+
+    def _named(self, places: IndexArray, side: Side, positions: bool) -> Array:
+        return named(places, self._ids(side, positions))
+
+    def _matched(
+        self, cells: Observations, argument: str, positions: bool, *, new_rows: bool
+    ) -> Observations:
+        """Cells in the order of the training columns, and of the training rows unless they are new ones."""
+        if positions:
+            return cells.with_ids(cells.row_ids if new_rows else None, None)
+        unknown: Any = "raise" if new_rows else "some"
+        cells = onto(cells, "col", self._ids("col", False), self._length("col"), argument, unknown=unknown)
+        if new_rows:
+            return cells
+        return onto(cells, "row", self._ids("row", False), self._length("row"), argument, unknown=unknown)
+
+    def _side_names(self, *others: str) -> tuple[str, str]:
+        """Names of the columns of rows and columns in a frame, as the user has them where they are free."""
+        origin = getattr(self, "origin_", None) or Origin()
+        row, col = origin.row, origin.col
+        return ("row", "col") if row == col or {row, col} & set(others) else (row, col)
+
+    def _as_frame(self, columns: dict[str, Array]) -> Any:
+        """A frame of the user's library."""
+        origin = getattr(self, "origin_", None)
+        return make_frame(columns, None if origin is None else origin.backend)
+
+    def _seen(self) -> SeenCells:
+        """Which cells the model was fitted to."""
+        seen: SeenCells | None = getattr(self, "seen_", None)
+        if seen is None:
+            raise ParameterError(
+                f"exclude='seen': this {type(self).__name__} does not hold which cells it was fitted to (it "
+                "was saved with seen=False, or brought here by to_local()); pass these cells as exclude=, or "
+                "exclude=None to list them too"
+            )
+        return seen
