@@ -8,9 +8,9 @@ import pytest
 from cli_files import ITEMS, USERS
 
 import unseen
-from unseen.data import read_triples
+from unseen.data import Observations, read_triples
 from unseen.metrics import ndcg_at_k, rmse
-from unseen.model_selection import KFoldEntries, cross_validate
+from unseen.model_selection import ForwardTime, KFoldEntries, cross_validate
 
 
 @pytest.fixture(scope="module")
@@ -120,15 +120,51 @@ class TestEvaluate:
         assert document["scores"]["rmse"]["std"] == pytest.approx(np.std(direct.column("rmse")))
 
     def test_rows_are_held_out_whole(self, run, files):
-        from unseen.cli.scoring import RowFolds
+        options = ("evaluate", files.ratings, "--method", "bias", "--folds", 4, "--segments", "--json")
+        document = run(*options, "--split", "rows").document
+        segments = {line["segment"]: line for line in document["segments"]}
+        assert segments["new rows"]["n_cells"] == segments["all"]["n_cells"] == 287
+        assert segments["old rows"] == {"segment": "old rows", "n_cells": 0, "rmse": None, "mae": None}
+        assert segments["new rows"]["rmse"] == pytest.approx(document["scores"]["rmse"]["mean"])
+        cold = {
+            line["segment"]: line["n_cells"] for line in run(*options, "--split", "cols").document["segments"]
+        }
+        assert (cold["new columns"], cold["new rows"]) == (287, 0)
+        both = run(*options, "--split", "both").document["segments"]
+        assert {line["segment"]: line["n_cells"] for line in both}["old rows"] == 0
 
-        cells = read_triples(files.ratings, row="user", col="item", value="stars")
-        seen = []
-        for split in RowFolds(4, 0).split(cells):
-            assert not set(split.train.rows) & set(split.test.rows)
-            assert split.train.nnz + split.test.nnz == cells.nnz
-            seen.extend(split.rows.tolist())
-        assert sorted(seen) == list(range(len(USERS)))
+    def test_what_came_last_is_predicted_from_what_was_before(self, run, files, tmp_path):
+        frame = pd.read_csv(files.ratings)
+        frame["when"] = np.random.default_rng(0).permutation(len(frame))
+        frame.to_csv(tmp_path / "dated.csv", index=False)
+        options = ("--method", "bias", "--split", "time", "--time", "when", "--folds", 3, "--json")
+        document = run("evaluate", tmp_path / "dated.csv", *options).document
+        cells = Observations.from_frame(frame, row="user", col="item", value="stars", time="when")
+        direct = cross_validate(unseen.BiasModel(), cells, cv=ForwardTime(3))
+        assert [fold["rmse"] for fold in document["folds"]] == direct.column("rmse")
+        assert [fold["n_train"] for fold in document["folds"]] == direct.column("n_train")
+        for wrong in (("--split", "time"), ("--time", "when")):
+            assert "--time" in run("evaluate", tmp_path / "dated.csv", "--method", "bias", *wrong, code=2).err
+
+    def test_parts_of_the_test_cells_of_a_model(self, run, files, tmp_path):
+        frame = pd.read_csv(files.ratings)
+        frame.iloc[::2].to_csv(tmp_path / "train.csv", index=False)
+        frame.iloc[1::2].to_csv(tmp_path / "test.csv", index=False)
+        run("fit", tmp_path / "train.csv", "--method", "bias", "--out", tmp_path / "m")
+        score = (
+            "evaluate",
+            tmp_path / "m",
+            tmp_path / "test.csv",
+            "--metrics",
+            "rmse,hit_rate@5,map@5,coverage@5",
+        )
+        assert "--exclude" in run(*score, "--segments", code=2).err
+        ended = run(*score, "--segments", "--exclude", tmp_path / "train.csv")
+        assert "tail columns" in ended.out
+        document = run(*score, "--segments", "--exclude", tmp_path / "train.csv", "--json").document
+        parts = {line["segment"]: line for line in document["segments"]}
+        assert parts["all"]["rmse"] == document["scores"]["rmse"]
+        assert sum(parts[f"{name} columns"]["n_cells"] for name in ("new", "tail", "middle", "head")) == 143
 
     def test_features_help_cold_rows(self, run, files):
         options = ("evaluate", files.ratings, "--split", "rows", "--folds", 3, "--json", "--method")

@@ -9,7 +9,7 @@ import pytest
 
 from unseen import Observations
 from unseen.comparison import CANDIDATES, Comparison, Entry, compare
-from unseen.comparison.candidates import Candidate
+from unseen.comparison.candidates import TITLES, Candidate
 from unseen.comparison.outer_splits import Splitter, splitter
 from unseen.datasets import make_power_law
 from unseen.exceptions import InvalidDataError, ParameterError
@@ -128,6 +128,45 @@ def test_the_intervals_are_those_of_a_paired_t_test() -> None:
     assert lead + half == pytest.approx(interval.high)
     assert found.is_ahead(*entries)
     assert not found.is_ahead(*entries[::-1])
+
+
+def comparison(**scores: list[float]) -> Comparison:
+    entries = [
+        Entry(name, name.upper(), name in ("mean", "bias"), {"rmse": values}, fit_s=[1.0] * len(values))
+        for name, values in scores.items()
+    ]
+    return Comparison("explicit", "time", ["rmse"], False, entries, {}, {})
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        {"mean": [1.10, 1.152], "bias": [1.05, 1.07], "mf": [1.035, 1.047]},  # 1.126 against 1.041
+        {"mean": [1.05, 1.20, 1.128], "bias": [1.01, 1.07, 1.06], "mf": [1.00, 1.08, 1.043]},
+        {"mean": [1.2], "bias": [1.1], "mf": [1.0]},
+    ],
+)
+def test_few_test_parts_do_not_recommend_what_loses_on_each(scores: dict[str, list[float]]) -> None:
+    found = comparison(**scores)
+    chosen = found.recommended()
+    assert chosen is not None
+    assert chosen.method != "mean"
+    for other in found.entries:
+        lead, doubt = found.lead(other, chosen)[0], found.doubt(other, chosen)
+        assert lead <= doubt
+
+
+def test_the_simple_one_is_recommended_where_it_wins_as_often() -> None:
+    found = comparison(mean=[1.2, 1.3, 1.2], bias=[1.00, 1.02, 1.01], mf=[0.99, 1.03, 1.005])
+    chosen = found.recommended()
+    assert chosen is not None
+    assert chosen.method == "bias"
+    assert "within one standard error" in found.recommendation()
+
+
+def test_every_title_is_that_of_a_candidate() -> None:
+    assert set(TITLES) <= set(CANDIDATES)
+    assert compare(np.arange(20.0).reshape(4, 5), methods=[], repeats=1).recommendation().startswith("Use ")
 
 
 def test_positives_links_and_labels() -> None:

@@ -15,7 +15,10 @@ from sklearn.metrics import ndcg_score
 from unseen.exceptions import InvalidDataError, ParameterError
 from unseen.metrics import (
     frequency_bins,
+    hit_rate_at_k,
     label_propensities,
+    map_at_k,
+    mrr_at_k,
     ndcg_at_k,
     precision_at_k,
     propensity_scored_ndcg_at_k,
@@ -23,7 +26,7 @@ from unseen.metrics import (
     recall_at_k,
 )
 
-RANKING = [precision_at_k, recall_at_k, ndcg_at_k]
+RANKING = [precision_at_k, recall_at_k, ndcg_at_k, map_at_k, mrr_at_k, hit_rate_at_k]
 
 
 def sorted_columns(scores):
@@ -33,8 +36,8 @@ def sorted_columns(scores):
 
 
 def brute_force(Y, scores, k):
-    """Precision, recall and nDCG at k by loops and sets."""
-    precision, recall, ndcg = [], [], []
+    """All measures at k by loops and sets."""
+    precision, recall, ndcg, average, reciprocal, hit = [], [], [], [], [], []
     for i in range(len(Y)):
         true = {j for j in range(Y.shape[1]) if Y[i, j] != 0}
         top = sorted_columns(scores[i])[:k]
@@ -44,7 +47,11 @@ def brute_force(Y, scores, k):
         gain = sum(1 / math.log2(p + 2) for p, hit in enumerate(hits) if hit)
         best = sum(1 / math.log2(p + 2) for p in range(min(k, len(true))))
         ndcg.append(gain / best if true else 0.0)
-    return np.mean(precision), np.mean(recall), np.mean(ndcg)
+        found = [p for p, is_hit in enumerate(hits) if is_hit]
+        average.append(sum((n + 1) / (p + 1) for n, p in enumerate(found)) / max(min(k, len(true)), 1))
+        reciprocal.append(1 / (found[0] + 1) if found else 0.0)
+        hit.append(bool(found))
+    return [np.mean(values) for values in (precision, recall, ndcg, average, reciprocal, hit)]
 
 
 @st.composite

@@ -21,6 +21,9 @@ class SplitBy(StrEnum):
 
     ENTRIES = "entries"
     ROWS = "rows"
+    COLS = "cols"
+    BOTH = "both"
+    TIME = "time"
 
 
 class Unknown(StrEnum):
@@ -42,16 +45,22 @@ def evaluate(
         str | None,
         typer.Option(
             metavar="NAME,...",
-            help="rmse, mae, relative_error, auc, precision@K, recall@K, ndcg@K, psp@K [by the task].",
+            help="rmse, mae, relative_error, auc, precision@K, recall@K, ndcg@K, map@K, mrr@K, hit_rate@K, "
+            "coverage@K, novelty@K, diversity@K; psp@K of labels [by the task].",
         ),
     ] = None,
     method: o.OptionalMethodName = None,
-    split: Annotated[SplitBy, typer.Option(help="Hold out single cells, or whole rows (cold start).")] = (
-        SplitBy.ENTRIES
-    ),
-    folds: Annotated[
-        int | None, typer.Option(help="Parts of the cells; each is the test part once [5].")
-    ] = None,
+    split: Annotated[
+        SplitBy,
+        typer.Option(
+            help="Hold out single cells, whole rows, columns or both (cold starts), or what came last."
+        ),
+    ] = SplitBy.ENTRIES,
+    time: o.Time = None,
+    by_segment: Annotated[
+        bool, typer.Option("--segments", help="Also score new and old rows, rare and frequent columns.")
+    ] = False,
+    folds: Annotated[int | None, typer.Option(help="Test parts: folds, or windows of time [5].")] = None,
     test_links: Annotated[
         Path | None, typer.Option("--test", metavar="FILE", help="Links to be found (task links).")
     ] = None,
@@ -116,7 +125,11 @@ def evaluate(
         for option, given in (("--test", test_links), ("--test-fraction", test_fraction)):
             if given is not None:
                 raise UsageError(f"{option} is for methods of the task links")
+    if (split is SplitBy.TIME) != (time is not None):
+        raise UsageError("--split time and --time, the column with when each cell arose, go together")
     if method is None:
+        if split is not SplitBy.ENTRIES:
+            raise UsageError(f"--split {split.value} is for a --method on DATA")
         if test is None:
             raise UsageError("TEST is needed to score a model, or --method to cross-validate on DATA")
         columns = {
@@ -139,6 +152,7 @@ def evaluate(
             exclude=exclude,
             unknown=unknown.value,
             list_length=list_length,
+            by_segment=by_segment,
         )
         return
     if test is not None:
@@ -163,10 +177,20 @@ def evaluate(
         weight=weight,
         encoding=encoding,
         wide=wide,
+        time=time,
     )
     if meaning == "links":
-        if names or folds is not None or split is not SplitBy.ENTRIES or row_features or col_features:
-            raise UsageError("--task links ranks pairs: no --metrics, --folds, --split or features with it")
+        if (
+            names
+            or by_segment
+            or folds is not None
+            or split is not SplitBy.ENTRIES
+            or row_features
+            or col_features
+        ):
+            raise UsageError(
+                "--task links ranks pairs: no --metrics, --segments, --folds, --split or features with it"
+            )
         if test_links is not None and test_fraction is not None:
             raise UsageError("--test and --test-fraction exclude each other")
         held_out = test_links or (0.5 if test_fraction is None else test_fraction)
@@ -186,4 +210,5 @@ def evaluate(
         split.value,
         check_count("--folds", 5 if folds is None else folds, minimum=2),
         seed,
+        by_segment=by_segment,
     )

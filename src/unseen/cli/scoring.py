@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,21 @@ from unseen.cli.methods import MEASURES, task_of
 from unseen.cli.output import Output
 from unseen.cli.sources import is_of_links, like_training, training_ids, within_training
 from unseen.data import Observations
-from unseen.exceptions import InvalidDataError
-from unseen.model_selection import KFoldEntries, Split, cross_validate, get_scorer
+from unseen.model_selection import (
+    ForwardTime,
+    KFoldBoth,
+    KFoldCols,
+    KFoldEntries,
+    KFoldRows,
+    ResultTable,
+    Split,
+    cross_validate,
+    get_scorer,
+    make_scorer,
+    segment_scorers,
+    segment_table,
+    segments,
+)
 
 __all__ = ["score_method", "score_model"]
 
@@ -32,6 +45,7 @@ def score_model(
     exclude: Path | None,
     unknown: str,
     list_length: int | None,
+    by_segment: bool = False,
 ) -> None:
     """Score a saved model on a file of test cells.
 
@@ -51,6 +65,8 @@ def score_model(
         What to do about ids that the model does not know.
     list_length : int or None
         Longest list of pairs, for links.
+    by_segment : bool
+        Also score parts of the test cells, by what the training cells know of them.
     """
     model = unseen.load(model_path)
     source = getattr(model, "source_", None) or {}
@@ -58,6 +74,10 @@ def score_model(
         columns = {**columns, "has_values": False}
     links = is_of_links(model)
     as_list = links and not names
+    if by_segment and (links or exclude is None):
+        raise UsageError(
+            "--segments needs --exclude, the cells that the model was fitted to, and is not for links"
+        )
     if as_list and exclude is None:
         raise UsageError("--exclude is needed for a model of links: the file that it was fitted to")
     if list_length is not None and not as_list:
@@ -88,8 +108,22 @@ def score_model(
         "n_skipped": n_lost,
         "scores": scores,
     }
+    found = segment_table(model, parts, names) if by_segment else ResultTable()
+    document["segments"] = list(found)
     title = f"{type(model).__name__} on {test.nnz:,} cells" + (f", {n_lost:,} left out" if n_lost else "")
-    out.result(document, lambda: out.table(["measure", "value"], list(scores.items()), title=title))
+
+    def show() -> None:
+        out.table(["measure", "value"], list(scores.items()), title=title)
+        if found:
+            show_segments(out, list(found), names)
+
+    out.result(document, show)
+
+
+def show_segments(out: Output, lines: list[dict[str, Any]], names: list[str]) -> None:
+    """A table with a line for each segment."""
+    table = [[line["segment"], line["n_cells"], *(float(line[name]) for name in names)] for line in lines]
+    out.table(["segment", "cells", *names], table)
 
 
 def score_method(
@@ -101,11 +135,27 @@ def score_method(
     split: str,
     folds: int,
     seed: int,
+    *,
+    by_segment: bool = False,
 ) -> None:
-    """Score a method by cross-validation, with its settings as they are."""
-    cv = KFoldEntries(folds, random_state=seed) if split == "entries" else RowFolds(folds, seed)
-    results = cross_validate(model, cells, cv=cv, scoring=names, verbose=out.progress, **features)
-    spread = [(name, results.mean(name), float(np.std(results.column(name)))) for name in names]
+    """Score a method on held-out parts, with its settings as they are."""
+    cv, held_out = _folds(split, folds, seed)
+    names = [get_scorer(name).name for name in names]
+    scorers = segment_scorers(names) if by_segment else {"all": [get_scorer(name) for name in names]}
+    asked = [scorer for several in scorers.values() for scorer in several]
+    if by_segment:
+        asked += [make_scorer(partial(_n_cells, name), name=f"cells [{name}]") for name in scorers]
+    results = cross_validate(model, cells, cv=cv, scoring=asked, verbose=out.progress, **features)
+    whole = dict(zip(names, (scorer.name for scorer in scorers["all"]), strict=True))
+    spread = [(name, results.mean(own), float(np.std(results.column(own)))) for name, own in whole.items()]
+    found = [
+        {
+            "segment": segment,
+            "n_cells": int(sum(results.column(f"cells [{segment}]"))),
+            **{name: _mean_of_known(results.column(f"{name} [{segment}]")) for name in names},
+        }
+        for segment in (scorers if by_segment else ())
+    ]
     document = {
         "command": "evaluate",
         "estimator": type(model).__name__,
@@ -113,39 +163,37 @@ def score_method(
         "split": split,
         "folds": list(results),
         "scores": {name: {"mean": mean, "std": std} for name, mean, std in spread},
+        "segments": found,
         "fit_time_s": results.mean("fit_time_s"),
     }
-    held_out = "cells" if split == "entries" else "whole rows"
-    title = f"{type(model).__name__}, {folds} folds of {held_out}, {cells.nnz:,} cells"
-    out.result(document, lambda: out.table(["measure", "mean", "std"], spread, title=title))
+    title = f"{type(model).__name__}, {folds} {held_out}, {cells.nnz:,} cells"
+
+    def show() -> None:
+        out.table(["measure", "mean", "std"], spread, title=title)
+        if found:
+            show_segments(out, found, names)
+
+    out.result(document, show)
 
 
-class RowFolds:
-    """Deals the rows that have cells into folds; each fold is the test part once.
+def _n_cells(segment: str, model: Any, split: Split) -> float:
+    return float(segments(split)[segment].test.nnz)
 
-    Parameters
-    ----------
-    n_splits : int
-        Folds.
-    seed : int
-        Seed of the deal.
-    """
 
-    def __init__(self, n_splits: int, seed: int) -> None:
-        self.n_splits, self.seed = n_splits, seed
+def _mean_of_known(values: list[float]) -> float:
+    known = [value for value in values if not np.isnan(value)]
+    return float(np.mean(known)) if known else float("nan")
 
-    def get_n_splits(self) -> int:
-        """Number of folds."""
-        return self.n_splits
 
-    def split(self, cells: Observations) -> Iterator[Split]:
-        """Yield one split for each fold."""
-        rows = np.flatnonzero(np.diff(cells.indptr))
-        if len(rows) < self.n_splits:
-            raise InvalidDataError(f"{len(rows)} rows have cells, too few for {self.n_splits} folds of rows")
-        dealt = np.random.default_rng(self.seed).permutation(rows)
-        for held_out in np.array_split(dealt, self.n_splits):
-            is_held_out = np.zeros(cells.shape[0], dtype=bool)
-            is_held_out[held_out] = True
-            mask = is_held_out[cells.rows]
-            yield Split(cells.select(~mask), cells.select(mask), np.sort(held_out))
+def _folds(split: str, folds: int, seed: int) -> tuple[Any, str]:
+    """What deals the cells, and what its parts are called."""
+    if split == "time":
+        return ForwardTime(folds), "windows of time, each predicted from what was before"
+    kinds: dict[str, tuple[Any, str]] = {
+        "entries": (KFoldEntries, "folds of cells"),
+        "rows": (KFoldRows, "folds of whole rows"),
+        "cols": (KFoldCols, "folds of whole columns"),
+        "both": (KFoldBoth, "folds of rows and columns"),
+    }
+    kind, told = kinds[split]
+    return kind(folds, random_state=seed), told

@@ -10,7 +10,7 @@ from typing import Any
 
 from unseen.exceptions import ParameterError
 
-__all__ = ["CANDIDATES", "Candidate", "applicable"]
+__all__ = ["CANDIDATES", "TITLES", "Candidate", "applicable"]
 
 
 @dataclass(frozen=True)
@@ -123,6 +123,33 @@ CANDIDATES: dict[str, Candidate] = {
     "gimc-classifier": Candidate("GIMCClassifier", LABELS, fixed={"n_components": 100}),
 }
 """Every method of a comparison by its name."""
+
+TITLES = {
+    "mean": "the global mean",
+    "bias": "biases of rows and columns",
+    "mf": "matrix factorization",
+    "augmented-mf": "augmented matrix factorization",
+    "imc": "inductive matrix completion",
+    "dirty-imc": "dirty inductive matrix completion",
+    "mixed": "the mixed linear model",
+    "gimc": "goal-directed inductive matrix completion",
+    "nmf": "non-negative matrix factorization",
+    "pmf": "probabilistic matrix factorization",
+    "popular": "popularity",
+    "bias-mc": "biased matrix completion",
+    "shift-mc": "shifted matrix completion",
+    "bias-imc": "biased inductive matrix completion",
+    "common-neighbors": "common neighbours",
+    "katz": "the Katz index",
+    "svd-katz": "the Katz index of low rank",
+    "svd-links": "a truncated singular value decomposition",
+    "bias-mc-links": "biased matrix completion",
+    "ridge": "ridge regression of each label",
+    "linear-ova": "a linear classifier of each label",
+    "exmlds": "label embeddings and neighbours",
+    "gimc-classifier": "learned features of rows",
+}
+"""What methods are called in a sentence, where that is not the name of the class."""
 
 
 def applicable(

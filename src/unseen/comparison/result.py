@@ -21,6 +21,8 @@ class Entry:
     ----------
     method, estimator : str
         Name in the comparison, and class.
+    title : str
+        What it is called in a sentence.
     simple : bool
         Whether it is a baseline.
     scores : dict of lists
@@ -44,6 +46,12 @@ class Entry:
     search_s: list[float] = field(default_factory=list)
     mib: list[float | None] = field(default_factory=list)
     error: str | None = None
+    title: str = ""
+
+    @property
+    def called(self) -> str:
+        """Title and name, for sentences."""
+        return f"{self.title or self.estimator} ({self.method})"
 
     def mean(self, measure: str) -> float:
         """Mean over the test parts."""
@@ -102,18 +110,24 @@ class Comparison:
         gap = -gap if self.greater_is_better else gap
         return float(gap.mean()), _half_width(gap)
 
+    def doubt(self, entry: Entry, other: Entry) -> float:
+        """Standard error of the lead over the test parts; 0 with a single one."""
+        measure = self.measures[0]
+        gap = np.asarray(other.scores[measure]) - np.asarray(entry.scores[measure])
+        return float(gap.std(ddof=1) / np.sqrt(gap.size)) if gap.size > 1 else 0.0
+
     def is_ahead(self, entry: Entry, other: Entry) -> bool:
-        """Whether the lead is larger than half of its interval."""
-        lead, half = self.lead(entry, other)
-        return bool(lead > half) if np.isfinite(half) else lead > 0
+        """Whether the lead is larger than one standard error of it."""
+        return self.lead(entry, other)[0] > self.doubt(entry, other)
 
     def recommended(self) -> Entry | None:
-        """The cheapest of the methods that the best one is not clearly ahead of; simple ones first."""
+        """Of the methods that no other is ahead of, the best simple one, else the quickest."""
         ranked = self.ranked
-        if not ranked:
+        level = [one for one in ranked if not any(self.is_ahead(other, one) for other in ranked)]
+        if not level:
             return None
-        level = [entry for entry in ranked if entry is ranked[0] or not self.is_ahead(ranked[0], entry)]
-        return min(level, key=lambda entry: (not entry.simple, float(np.mean(entry.fit_s))))
+        simple = [entry for entry in level if entry.simple]
+        return simple[0] if simple else min(level, key=lambda entry: float(np.mean(entry.fit_s)))
 
     def recommendation(self) -> str:
         """What to use, in words."""
@@ -121,21 +135,22 @@ class Comparison:
         if chosen is None:
             return "No method gave a score; see the errors."
         measure, best = self.measures[0], self.ranked[0]
-        text = [f"Use {chosen.estimator} ({chosen.method}): {measure} {chosen.mean(measure):.4g}."]
+        text = [f"Use {chosen.called}: {measure} {chosen.mean(measure):.4g}."]
         if chosen is not best:
-            lead, half = self.lead(best, chosen)
+            lead, doubt = self.lead(best, chosen)[0], self.doubt(best, chosen)
             text.append(
-                f"{best.estimator} ({best.method}) is ahead by {lead:.2g} ± {half:.2g}, which these "
-                f"{len(best.fit_s)} test parts cannot tell from nothing; {chosen.estimator} is "
+                f"The best score, {best.mean(measure):.4g} of {best.called}, is better by {lead:.2g}, within "
+                f"one standard error ({doubt:.2g}) over {len(best.fit_s)} test parts; {chosen.called} is "
                 f"{'simpler' if chosen.simple else 'quicker'}."
             )
         baselines = [entry for entry in self.ranked if entry.simple and entry is not chosen]
         if baselines and not chosen.simple:
             lead, half = self.lead(chosen, baselines[0])
+            spread = f" ± {half:.2g}" if np.isfinite(half) else ""
             share = 100 * lead / max(abs(baselines[0].mean(measure)), 1e-300)
             text.append(
-                f"It is better than the best simple baseline ({baselines[0].method}, "
-                f"{baselines[0].mean(measure):.4g}) by {lead:.2g} ± {half:.2g} ({share:.1f} %)."
+                f"It is better than the best simple baseline, {baselines[0].called} with "
+                f"{baselines[0].mean(measure):.4g}, by {lead:.2g}{spread} ({share:.1f} %)."
             )
         elif chosen.simple:
             text.append("Nothing here is clearly better than a simple baseline.")

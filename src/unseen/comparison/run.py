@@ -8,7 +8,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from unseen.comparison.candidates import Candidate, applicable
+from unseen.comparison.candidates import TITLES, Candidate, applicable
 from unseen.comparison.cost import measured
 from unseen.comparison.result import Comparison, Entry
 from unseen.comparison.tasks import Task, make_task
@@ -100,7 +100,10 @@ def compare(
         seed=random_state,
     )
     chosen, left_out = applicable(task, work.sides, methods)
-    entries = {name: Entry(name, item.estimator, item.simple) for name, item in chosen.items()}
+    entries = {
+        name: Entry(name, item.estimator, item.simple, title=TITLES.get(name, item.estimator))
+        for name, item in chosen.items()
+    }
     with tqdm(total=repeats * len(chosen), desc="compare", disable=not verbose) as bar:
         for parts in work.parts(repeats):
             for name, candidate in chosen.items():

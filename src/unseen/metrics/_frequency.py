@@ -12,7 +12,7 @@ from unseen.exceptions import InvalidDataError, ParameterError
 from unseen.metrics._lists import ranked_lists
 from unseen.typing import FloatArray, IndexArray, SparseLike
 
-__all__ = ["frequency_bins"]
+__all__ = ["frequency_bins", "thirds"]
 
 _NAMES = ("head", "middle", "tail")
 
@@ -69,7 +69,7 @@ def frequency_bins(
     bad = np.flatnonzero(~((seen >= 0) & np.isfinite(seen)))
     if bad.size:
         raise InvalidDataError(f"counts have {seen[bad[0]]} for column {bad[0]}; expected numbers >= 0")
-    bin_of = _thirds(seen) if edges is None else _between(seen, edges)
+    bin_of = thirds(seen) if edges is None else _between(seen, edges)
     relevant = np.bincount(bin_of[lists.truth.indices], minlength=3)
     listed = np.bincount(bin_of[lists.ids[lists.ids >= 0]], minlength=3)
     hits = np.bincount(bin_of[lists.ids[lists.hits]], minlength=3)
@@ -92,7 +92,7 @@ def frequency_bins(
     return table
 
 
-def _thirds(counts: FloatArray) -> IndexArray:
+def thirds(counts: FloatArray) -> IndexArray:
     """Bins that share the occurrences about equally; columns of equal count stay together."""
     levels, level_of = np.unique(-counts, return_inverse=True)
     mass = np.cumsum(np.bincount(level_of, weights=counts, minlength=levels.size))

@@ -14,7 +14,7 @@ from unseen.exceptions import InvalidDataError, ParameterError
 from unseen.typing import CSR, BoolArray, IndexArray, SparseLike
 from unseen.validation import check_count
 
-__all__ = ["RankedLists", "contains", "ranked_lists", "relevant_cells"]
+__all__ = ["RankedLists", "checked_ids", "contains", "ranked_lists", "relevant_cells"]
 
 _SCORES_PER_BLOCK = 1 << 22
 
@@ -57,7 +57,7 @@ def ranked_lists(Y_true: SparseLike | Observations, predictions: npt.ArrayLike, 
             f"{truth.shape[0]} rows"
         )
     if np.issubdtype(given.dtype, np.integer):
-        ids = _checked_ids(given, truth.shape[1], k)
+        ids = checked_ids(given, truth.shape[1], k)
     elif np.issubdtype(given.dtype, np.floating):
         ids = _best_columns(given, truth.shape[1], k)
     else:
@@ -113,7 +113,7 @@ def contains(truth: CSR, rows: IndexArray, cols: IndexArray) -> BoolArray:
     return found
 
 
-def _checked_ids(given: npt.NDArray[Any], n_cols: int, k: int) -> IndexArray:
+def checked_ids(given: npt.NDArray[Any], n_cols: int, k: int) -> IndexArray:
     """Cut to k places; ids in range, -1 for an empty place, none twice in a row."""
     if given.shape[1] < k:
         raise ParameterError(

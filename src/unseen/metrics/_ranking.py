@@ -22,7 +22,15 @@ from unseen.parallel import one_blas_thread
 from unseen.typing import SparseLike
 from unseen.validation import check_choice
 
-__all__ = ["ndcg_at_k", "precision_at_k", "rank_discounts", "recall_at_k"]
+__all__ = [
+    "hit_rate_at_k",
+    "map_at_k",
+    "mrr_at_k",
+    "ndcg_at_k",
+    "precision_at_k",
+    "rank_discounts",
+    "recall_at_k",
+]
 
 EmptyRows = Literal["zero", "skip"]
 
@@ -157,6 +165,135 @@ def ndcg_at_k(
     gains = lists.hits @ discounts
     shares = np.divide(gains, best, out=np.zeros_like(gains), where=best > 0)
     return _mean_over_rows(shares, lists, empty_rows, sample_weight)
+
+
+def map_at_k(
+    Y_true: SparseLike | Observations,
+    predictions: npt.ArrayLike,
+    k: int = 5,
+    *,
+    empty_rows: EmptyRows = "zero",
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    """Mean average precision of the first k places.
+
+    The precision of the list up to each hit, summed over the hits and divided by min(k, number of relevant
+    columns), averaged over rows.
+
+    Parameters
+    ----------
+    Y_true : sparse matrix, Observations or array of shape (n, n_cols)
+        Non-zero where relevant.
+    predictions : array of shape (n, >= k) or (n, n_cols)
+        Integer ids, best first, -1 for an empty place; or floating-point scores of all columns.
+    k : int, default=5
+        Places that count.
+    empty_rows : {"zero", "skip"}, default="zero"
+        Rows without any relevant column stay in the mean as zero, or are left out.
+    sample_weight : array-like of shape (n,), optional
+        How much each row counts in the mean; one by default.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> from scipy import sparse
+    >>> from unseen.metrics import map_at_k
+    >>> Y = sparse.csr_array([[1, 0, 1, 0], [0, 1, 0, 0]])
+    >>> map_at_k(Y, [[2, 1, 0], [3, 1, 0]], k=3)  # (1 + 2/3) / 2 and 1/2
+    0.6666666666666666
+    """
+    lists = ranked_lists(Y_true, predictions, k)
+    places = np.arange(1, lists.k + 1)
+    precisions = np.cumsum(lists.hits, axis=1) / places
+    best = np.maximum(np.minimum(lists.n_relevant, lists.k), 1)
+    average = np.asarray((precisions * lists.hits).sum(axis=1) / best)
+    return _mean_over_rows(average, lists, empty_rows, sample_weight)
+
+
+def mrr_at_k(
+    Y_true: SparseLike | Observations,
+    predictions: npt.ArrayLike,
+    k: int = 5,
+    *,
+    empty_rows: EmptyRows = "zero",
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    """Mean reciprocal rank: one over the place of the first hit, zero without one among the first k.
+
+    Parameters
+    ----------
+    Y_true : sparse matrix, Observations or array of shape (n, n_cols)
+        Non-zero where relevant.
+    predictions : array of shape (n, >= k) or (n, n_cols)
+        Integer ids, best first, -1 for an empty place; or floating-point scores of all columns.
+    k : int, default=5
+        Places that count.
+    empty_rows : {"zero", "skip"}, default="zero"
+        Rows without any relevant column stay in the mean as zero, or are left out.
+    sample_weight : array-like of shape (n,), optional
+        How much each row counts in the mean; one by default.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> from scipy import sparse
+    >>> from unseen.metrics import mrr_at_k
+    >>> Y = sparse.csr_array([[1, 0, 1, 0], [0, 1, 0, 0]])
+    >>> mrr_at_k(Y, [[2, 1], [3, 1]], k=2)
+    0.75
+    """
+    lists = ranked_lists(Y_true, predictions, k)
+    first = np.asarray(lists.hits.any(axis=1) / (lists.hits.argmax(axis=1) + 1))
+    return _mean_over_rows(first, lists, empty_rows, sample_weight)
+
+
+def hit_rate_at_k(
+    Y_true: SparseLike | Observations,
+    predictions: npt.ArrayLike,
+    k: int = 5,
+    *,
+    empty_rows: EmptyRows = "zero",
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    """Share of the rows with at least one relevant column among the first k places.
+
+    Parameters
+    ----------
+    Y_true : sparse matrix, Observations or array of shape (n, n_cols)
+        Non-zero where relevant.
+    predictions : array of shape (n, >= k) or (n, n_cols)
+        Integer ids, best first, -1 for an empty place; or floating-point scores of all columns.
+    k : int, default=5
+        Places that count.
+    empty_rows : {"zero", "skip"}, default="zero"
+        Rows without any relevant column stay in the mean as zero, or are left out.
+    sample_weight : array-like of shape (n,), optional
+        How much each row counts in the mean; one by default.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> from scipy import sparse
+    >>> from unseen.metrics import hit_rate_at_k
+    >>> Y = sparse.csr_array([[1, 0, 1, 0], [0, 1, 0, 0]])
+    >>> hit_rate_at_k(Y, [[2, 1], [3, 0]], k=2)
+    0.5
+    """
+    lists = ranked_lists(Y_true, predictions, k)
+    found = np.asarray(lists.hits.any(axis=1), dtype=np.float64)
+    return _mean_over_rows(found, lists, empty_rows, sample_weight)
 
 
 def rank_discounts(k: int) -> npt.NDArray[np.float64]:

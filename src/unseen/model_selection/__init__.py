@@ -5,6 +5,7 @@ from unseen.model_selection._folds import KFoldBoth, KFoldCols, KFoldEntries, KF
 from unseen.model_selection._results import ResultTable
 from unseen.model_selection._scoring import Scorer, get_scorer, make_scorer
 from unseen.model_selection._search import GridSearch
+from unseen.model_selection._segments import segment_scorers, segment_table, segments
 from unseen.model_selection._splits import Split, split_both, split_cols, split_entries, split_rows
 from unseen.model_selection._time_splits import ForwardTime, split_last, split_time
 
@@ -21,6 +22,9 @@ __all__ = [
     "cross_validate",
     "get_scorer",
     "make_scorer",
+    "segment_scorers",
+    "segment_table",
+    "segments",
     "split_both",
     "split_cols",
     "split_entries",

@@ -14,6 +14,7 @@ from unseen import metrics
 from unseen.data import Observations
 from unseen.exceptions import InvalidDataError, ParameterError
 from unseen.model_selection._splits import Split
+from unseen.typing import IndexArray
 
 __all__ = ["Scorer", "Scoring", "get_scorer", "make_scorer"]
 
@@ -60,8 +61,14 @@ _RANKINGS: dict[str, Callable[..., float]] = {
     "precision": metrics.precision_at_k,
     "recall": metrics.recall_at_k,
     "ndcg": metrics.ndcg_at_k,
+    "map": metrics.map_at_k,
+    "mrr": metrics.mrr_at_k,
+    "hit_rate": metrics.hit_rate_at_k,
 }
-_ACCEPTED = "'rmse', 'mae', 'relative_error', 'auc', 'precision@k', 'recall@k', 'ndcg@k' with a number for k"
+_LISTED = ("coverage", "novelty", "diversity")
+_ACCEPTED = "'rmse', 'mae', 'relative_error', 'auc', or with a number for k " + ", ".join(
+    f"'{name}@k'" for name in (*_RANKINGS, *_LISTED)
+)
 
 
 def make_scorer(
@@ -104,8 +111,11 @@ def get_scorer(scoring: Scoring) -> Scorer:
     scoring : str, Scorer or callable
         ``"rmse"``, ``"mae"``, ``"relative_error"``: errors of the held-out values, smaller is better.
         ``"auc"``: held-out non-zeros should score above held-out zeros.
-        ``"precision@10"``, ``"recall@10"``, ``"ndcg@10"`` (any number): lists by ``recommend`` for the
-        rows with held-out cells, training cells excluded, held-out non-zeros relevant.
+        ``"precision@10"``, ``"recall@10"``, ``"ndcg@10"``, ``"map@10"``, ``"mrr@10"``, ``"hit_rate@10"``
+        (any number): lists by ``recommend`` for the rows with held-out cells, training cells excluded,
+        held-out non-zeros relevant.
+        ``"coverage@10"``, ``"novelty@10"``, ``"diversity@10"``: what the same lists are like, by the training
+        cells; for diversity, columns are alike that are stored in the same training rows.
         A function is called as ``function(estimator, split)``; greater is better.
         Held-out cells count by their weights in errors and in ``"auc"``; those of weight zero are left
         out of lists.
@@ -131,8 +141,10 @@ def get_scorer(scoring: Scoring) -> Scorer:
         return Scorer(scoring, partial(_value_error, _ERRORS[scoring]), False, compares_values=True)
     if scoring == "auc":
         return Scorer(scoring, _auc, True)
-    ranking = re.fullmatch(r"(precision|recall|ndcg)@([1-9]\d*)", scoring)
-    if ranking is None:
+    ranking = re.fullmatch(r"(\w+)@([1-9]\d*)", scoring)
+    if ranking is not None and ranking[1] in _LISTED:
+        return Scorer(scoring, partial(_list_measure, ranking[1], int(ranking[2])), True)
+    if ranking is None or ranking[1] not in _RANKINGS:
         raise ParameterError(f"scoring={scoring!r}; expected {_ACCEPTED}, or a function")
     return Scorer(scoring, partial(_ranking, _RANKINGS[ranking[1]], int(ranking[2])), True)
 
@@ -157,6 +169,24 @@ def _auc(estimator: Any, split: Split) -> float:
 
 
 def _ranking(metric: Callable[..., float], k: int, estimator: Any, split: Split) -> float:
+    test, rows, ids = _lists(k, estimator, split)
+    return metric(test.csr[rows], ids, k)
+
+
+def _list_measure(name: str, k: int, estimator: Any, split: Split) -> float:
+    pattern = split.train.csr.astype(bool, copy=True)
+    pattern.data[:] = True
+    ids = _lists(k, estimator, split)[2]
+    if name == "coverage":
+        return metrics.coverage_at_k(ids, pattern.shape[1], k)
+    if name == "novelty":
+        counts = np.bincount(pattern.indices, minlength=pattern.shape[1])
+        return metrics.novelty_at_k(ids, counts, pattern.shape[0], k)
+    return metrics.diversity_at_k(ids, pattern.T, k)
+
+
+def _lists(k: int, estimator: Any, split: Split) -> tuple[Observations, IndexArray, IndexArray]:
+    """The cells that count, the rows that have some, and lists for these without training cells."""
     train, test = split
     if test.weights is not None:
         silent = test.select(test.weights == 0)
@@ -168,4 +198,4 @@ def _ranking(metric: Callable[..., float], k: int, estimator: Any, split: Split)
         train = Observations.from_triples(rows, cols, np.ones(rows.size), train.shape)
     rows = np.flatnonzero(np.diff(test.indptr))
     ids, _ = estimator.recommend(rows, k=k, exclude=train, **_by_position(estimator))
-    return metric(test.csr[rows], ids, k)
+    return test, rows, ids
