@@ -17,7 +17,7 @@ from unseen.exceptions import DataWarning, InvalidDataError, ParameterError, Unk
 from unseen.typing import CSR, Features, FloatArray
 from unseen.validation import check_choice, check_features, held
 
-__all__ = ["align"]
+__all__ = ["align", "encode_columns", "lines_of", "refuse_repeated"]
 
 Missing = Literal["error", "zero", "mean"]
 
@@ -78,23 +78,45 @@ def align(
             f"id_column={id_column!r} is not a column; features has {', '.join(map(repr, frame.columns))}."
         )
     places, own_ids = encode_ids(frame[id_column], id_column)
+    refuse_repeated(places, own_ids, str(id_column))
+    line_of_own = np.empty(len(own_ids), dtype=np.int64)
+    line_of_own[places] = np.arange(places.size)
+    lines = lines_of(own_ids, line_of_own, vocabulary, missing, stacklevel=4)
+    columns = [column for column in frame.columns if column != id_column]
+    if not columns:
+        raise InvalidDataError(f"features has no column besides {id_column!r}.")
+    return encode_columns(frame, columns, lines, vocabulary, missing)
+
+
+def refuse_repeated(places: npt.NDArray[np.int64], own_ids: Vocabulary, id_column: str) -> None:
+    """Refuse a column of ids in which one occurs twice."""
     if len(own_ids) < places.size:
         twice = own_ids[int(np.argmax(np.bincount(places) > 1))]
         raise InvalidDataError(f"column {id_column!r} must hold each id once; {twice.item()!r} occurs again.")
-    line_of_own = np.empty(len(own_ids), dtype=np.int64)
-    line_of_own[places] = np.arange(places.size)
-    lines = _lines(own_ids, line_of_own, vocabulary, missing)
+
+
+def encode_columns(
+    frame: nw.DataFrame[Any],
+    columns: list[str],
+    lines: npt.NDArray[np.int64],
+    vocabulary: Vocabulary,
+    missing: Missing,
+    argument: str = "",
+) -> tuple[Features, list[str]]:
+    """Columns of a frame as numbers and indicators, one line for each id, and their names.
+
+    ``lines`` has the line of each id, -1 where there is none.
+    """
     blocks: list[CSR] = []
     names: list[str] = []
-    for column in frame.columns:
-        if column != id_column:
+    for column in columns:
+        try:
             block, block_names = _encode(frame[column], column, lines, vocabulary, missing)
-            blocks.append(sparse.csr_array(block))
-            names.extend(block_names)
-    if not blocks:
-        raise InvalidDataError(f"features has no column besides {id_column!r}.")
-    matrix = sparse.csr_array(sparse.hstack(blocks, format="csr"))
-    return held(matrix), names
+        except InvalidDataError as error:
+            raise InvalidDataError(f"{argument}: {error}" if argument else str(error)) from error
+        blocks.append(sparse.csr_array(block))
+        names.extend(block_names)
+    return held(sparse.csr_array(sparse.hstack(blocks, format="csr"))), names
 
 
 def _align_mapping(
@@ -103,12 +125,18 @@ def _align_mapping(
     own_ids = Vocabulary(as_id_array(list(features), "features"))
     matrix = check_features(list(features.values()), len(own_ids), "features")
     assert isinstance(matrix, np.ndarray)
-    lines = _lines(own_ids, np.arange(len(own_ids)), vocabulary, missing)
+    lines = lines_of(own_ids, np.arange(len(own_ids)), vocabulary, missing, stacklevel=5)
     return _filled(matrix, lines, missing), [str(number) for number in range(matrix.shape[1])]
 
 
-def _lines(
-    own_ids: Vocabulary, line_of_own: npt.NDArray[np.int64], vocabulary: Vocabulary, missing: Missing
+def lines_of(
+    own_ids: Vocabulary,
+    line_of_own: npt.NDArray[np.int64],
+    vocabulary: Vocabulary,
+    missing: Missing,
+    argument: str = "features",
+    *,
+    stacklevel: int = 5,
 ) -> npt.NDArray[np.int64]:
     """Line of each id of the vocabulary, -1 for those without one."""
     found = own_ids.find(vocabulary.values)
@@ -116,15 +144,15 @@ def _lines(
     if absent and missing == "error":
         shown = ", ".join(map(repr, absent[:5])) + (", ..." if len(absent) > 5 else "")
         raise UnknownIdError(
-            f"features has no line for {len(absent)} of {len(vocabulary)} ids: {shown}. "
-            "missing='zero' or missing='mean' would fill them."
+            f"{argument} has no line for {len(absent)} of {len(vocabulary)} ids: {shown}. "
+            "unseen.data.align with missing='zero' or missing='mean' would fill them."
         )
     surplus = len(own_ids) - int(np.count_nonzero(found >= 0))
     if surplus:
         warnings.warn(
-            f"{surplus} of {len(own_ids)} ids of the features are not in the vocabulary; they are left out.",
+            f"{surplus} of {len(own_ids)} ids of {argument} are not in the vocabulary; they are left out.",
             DataWarning,
-            stacklevel=4,
+            stacklevel=stacklevel,
         )
     return np.where(found >= 0, line_of_own[found], -1)
 

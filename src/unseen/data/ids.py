@@ -14,7 +14,7 @@ from unseen.exceptions import InvalidDataError, UnknownIdError
 from unseen.typing import Array, IndexArray
 from unseen.validation import check_choice, check_indices
 
-__all__ = ["SeenCells", "find_ids", "named", "onto"]
+__all__ = ["SeenCells", "by_position", "find_ids", "named", "onto"]
 
 Side = Literal["row", "col"]
 NOUNS = {"row": "row", "col": "column"}
@@ -202,6 +202,13 @@ def onto(
         row_ids=ids[0],
         col_ids=ids[1],
     )
+
+
+def by_position(model: Any) -> dict[str, bool]:
+    """What makes a fitted model take positions, as splits have them."""
+    best = getattr(model, "best_estimator_", model)
+    has_ids = any(getattr(best, f"{side}_ids_", None) is not None for side in ("row", "col"))
+    return {"positions": True} if has_ids else {}
 
 
 def _as_array(ids: Any) -> Any:

@@ -589,6 +589,12 @@ class Observations:
         """
         return self._changed(row_ids=row_ids, col_ids=col_ids)
 
+    def id_name(self, side: str) -> str | None:
+        """Name of the column that the ids of one side came from, where it is known."""
+        if self.origin is None:
+            return None
+        return self.origin.row if side == "row" else self.origin.col
+
     def select(self, mask: npt.ArrayLike) -> Observations:
         """Keep some of the cells; shape, ids, weights and times stay.
 

@@ -13,7 +13,7 @@ from unseen.data.vocabulary import Vocabulary, as_id_array
 from unseen.exceptions import InvalidDataError, ParameterError
 from unseen.typing import Array
 
-__all__ = ["Origin", "make_frame", "wide_ids"]
+__all__ = ["Origin", "labels_of", "make_frame", "wide_ids"]
 
 BACKENDS = ("pandas", "polars", "pyarrow")
 
@@ -95,10 +95,10 @@ def wide_ids(X: Any) -> tuple[Vocabulary | None, Vocabulary | None, Origin] | No
     )
     if named.row == named.col:
         named = replace(named, row="row", col="col")
-    return _labels(X.index, "the index of X"), _labels(X.columns, "columns of X"), named
+    return labels_of(X.index, "the index of X"), labels_of(X.columns, "columns of X"), named
 
 
-def _labels(index: Any, name: str) -> Vocabulary | None:
+def labels_of(index: Any, name: str) -> Vocabulary | None:
     """Ids of an index of pandas, where it holds some."""
     plain = type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
     if plain or index.nlevels > 1 or not index.is_unique:

@@ -12,8 +12,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from unseen import io
-from unseen.data import Observations
-from unseen.data.ids import SeenCells
+from unseen.data import Observations, Origin, Vocabulary
+from unseen.data.feature_frames import NamedFeatures, read_features
+from unseen.data.ids import SeenCells, Side
 from unseen.data.pattern import Pattern
 from unseen.diagnostics.identify import Spread, TrainingData, identifiability
 from unseen.docstrings import share_options
@@ -23,7 +24,7 @@ from unseen.exceptions import InvalidDataError, NotInductiveError, ParameterErro
 from unseen.linalg.blocked import matmul
 from unseen.parallel import one_blas_thread
 from unseen.typing import Array, Features, FloatArray
-from unseen.validation import check_features, check_n_jobs, held
+from unseen.validation import check_n_jobs
 
 __all__ = ["Completer", "refuse_weights"]
 
@@ -177,26 +178,43 @@ class Completer(Recommender, TransformerMixin, BaseEstimator):  # type: ignore[m
             np.einsum("ij,ij->i", self.row_factors_[i[part]], self.col_factors_[j[part]], out=out[part])
         return out
 
-    def predict_new(self, row_features: Any = None, col_features: Any = None) -> FloatArray:
+    def predict_new(
+        self, row_features: Any = None, col_features: Any = None, *, as_frame: bool = False
+    ) -> Any:
         """Predict a block of cells for rows or columns that were not in the training data.
 
         Parameters
         ----------
-        row_features : array or sparse matrix, optional
-            Features of new rows; left out, the training rows are meant.
-        col_features : array or sparse matrix, optional
+        row_features : array, sparse matrix or frame, optional
+            Features of new rows; left out, the training rows are meant. Columns of a frame are matched by
+            name with those of training, and its lines may have ids: in a column named as that of the cells,
+            or in the index of pandas.
+        col_features : array, sparse matrix or frame, optional
             Features of new columns; left out, the training columns are meant.
+        as_frame : bool, default=False
+            Return a table instead, a line for each cell: row, column and ``prediction``.
 
         Returns
         -------
         ndarray of shape (n_new_rows or n_rows, n_new_cols or n_cols)
-            Dense block of predictions.
+            Dense block of predictions, in the order of the features or of the training data.
         """
         check_is_fitted(self)
         rows = None if row_features is None else self._check_new_features(row_features, "row")
         cols = None if col_features is None else self._check_new_features(col_features, "col")
         with one_blas_thread():
-            return self._block(rows, cols)
+            block = self._block(None if rows is None else rows.matrix, None if cols is None else cols.matrix)
+        if not as_frame:
+            return block
+        ids = []
+        sides: tuple[tuple[Side, NamedFeatures | None], ...] = (("row", rows), ("col", cols))
+        for (side, read), length in zip(sides, block.shape, strict=True):
+            known = None if read is None else read.ids
+            places = np.arange(length)
+            ids.append(known if known is not None else places if read else self._named(places, side, False))
+        row, col = self._side_names("prediction")
+        table = {row: np.repeat(ids[0], block.shape[1]), col: np.tile(ids[1], block.shape[0])}
+        return self._as_frame(table | {"prediction": block.ravel()})
 
     def _block(self, row_features: Features | None, col_features: Features | None) -> FloatArray:
         """Predictions of new or all training rows and columns."""
@@ -213,7 +231,8 @@ class Completer(Recommender, TransformerMixin, BaseEstimator):  # type: ignore[m
             Cells of the new rows. Where the model was fitted with ids, columns are matched by id.
         row_features : array or sparse matrix, optional
             Features of the new rows; needed where the model was fitted with row features. Parts of the model
-            that go by features take these, parts without features are solved for from the cells.
+            that go by features take these, parts without features are solved for from the cells. Lines of a
+            frame are matched with the rows by id, where the cells have ids.
         positions : bool, default=False
             Take the columns in the order of the training columns, whatever the ids.
 
@@ -245,7 +264,8 @@ class Completer(Recommender, TransformerMixin, BaseEstimator):  # type: ignore[m
             )
         if row_features is None:
             return cells, None
-        features = self._check_new_features(row_features, "row")
+        entities = None if positions else cells.row_ids
+        features = self._check_new_features(row_features, "row", entities).matrix
         if features.shape[0] != cells.shape[0]:
             raise InvalidDataError(
                 f"row_features has {features.shape[0]} rows and {argument} has {cells.shape[0]}"
@@ -257,8 +277,8 @@ class Completer(Recommender, TransformerMixin, BaseEstimator):  # type: ignore[m
     ) -> tuple[Observations | None, Features | None, Array]:
         """Cells and features of new rows, whichever is given, and what the rows are called."""
         if cells is None:
-            features = self._check_new_features(row_features, "row")
-            return None, features, np.arange(features.shape[0])
+            features, _, names = self._check_new_features(row_features, "row")
+            return None, features, np.arange(features.shape[0]) if names is None else names
         found, given = self._read_new(cells, row_features, positions, "cells")
         ids = None if positions else found.row_ids
         return found, given, np.arange(found.shape[0]) if ids is None else ids.values
@@ -351,16 +371,27 @@ class Completer(Recommender, TransformerMixin, BaseEstimator):  # type: ignore[m
     def _n_threads(self) -> int:
         return check_n_jobs(getattr(self, "n_jobs", None))
 
-    def _check_new_features(self, features: Any, side: str) -> Features:
+    def _check_new_features(
+        self, features: Any, side: Side, entities: Vocabulary | None = None
+    ) -> NamedFeatures:
+        """Features of new rows or columns, with the columns of training."""
         width = getattr(self, f"n_{side}_features_in_", None)
         if width is None:
             raise NotInductiveError(self._why_not_inductive(side))
-        checked = held(check_features(features, None, f"{side}_features", dtype=self.row_factors_.dtype))
-        if checked.shape[1] != width:
+        origin = getattr(self, "origin_", None) or Origin()
+        read = read_features(
+            features,
+            f"{side}_features",
+            entities=entities,
+            id_name=origin.row if side == "row" else origin.col,
+            known=getattr(self, f"{side}_feature_names_", None),
+            dtype=self.row_factors_.dtype,
+        )
+        if read.matrix.shape[1] != width:
             raise InvalidDataError(
-                f"{side}_features has {checked.shape[1]} columns; the model was fitted with {width}"
+                f"{side}_features has {read.matrix.shape[1]} columns; the model was fitted with {width}"
             )
-        return checked
+        return read
 
     def save(self, path: str | PathLike[str], *, seen: bool = True) -> None:
         """Write the fitted model to a directory, replacing an older one only when complete.

@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from unseen import kernels
 from unseen.data import Observations
+from unseen.data.feature_frames import read_features
 from unseen.estimators.factored import FactoredCompleter
 from unseen.exceptions import InvalidDataError, ParameterError
 from unseen.losses import Loss, blank_of
@@ -27,12 +28,10 @@ from unseen.typing import Features
 from unseen.validation import (
     check_choice,
     check_count,
-    check_features,
     check_fraction,
     check_pair,
     check_positive,
     check_rng,
-    held,
 )
 
 __all__ = ["Bound", "ComposedCompleter", "Composition"]
@@ -106,10 +105,12 @@ class ComposedCompleter(FactoredCompleter):
             Target.
         y : None
             Ignored; there for scikit-learn.
-        row_features : array or sparse matrix of shape (n_rows, d), optional
-            Features of the rows.
-        col_features : array or sparse matrix of shape (n_cols, d'), optional
-            Features of the columns.
+        row_features : array, sparse matrix or frame of shape (n_rows, d), optional
+            Features of the rows. Arrays are taken in the order of the rows. Where ``X`` has ids, lines of a
+            frame are matched by id, which is the column named as in the frame of ``X``, or the index of
+            pandas; text and categories become indicators.
+        col_features : array, sparse matrix or frame of shape (n_cols, d'), optional
+            Features of the columns, likewise.
 
         Returns
         -------
@@ -118,17 +119,26 @@ class ComposedCompleter(FactoredCompleter):
         cells = self._read_target(X)
         self._refuse_empty(cells)
         features: dict[str, Features | None] = {"row": None, "col": None}
+        names: dict[str, list[str] | None] = {"row": None, "col": None}
         for side, given, length in zip(
             ("row", "col"), (row_features, col_features), cells.shape, strict=True
         ):
             if given is not None:
-                features[side] = held(check_features(given, length, f"{side}_features", dtype=cells.dtype))
+                read = read_features(
+                    given,
+                    f"{side}_features",
+                    entities=cells.row_ids if side == "row" else cells.col_ids,
+                    length=length,
+                    id_name=cells.id_name(side),
+                    dtype=cells.dtype,
+                )
+                features[side], names[side] = read.matrix, read.names
         with one_blas_thread():
             self._fit_validated(cells, features)
         self._remember(cells, features["row"], features["col"])
         for side, checked in features.items():
             setattr(self, f"n_{side}_features_in_", None if checked is None else checked.shape[1])
-        self.row_feature_names_, self.col_feature_names_ = map(_column_names, (row_features, col_features))
+        self.row_feature_names_, self.col_feature_names_ = names["row"], names["col"]
         return self
 
     def _refuse_empty(self, cells: Observations) -> None:
@@ -259,12 +269,6 @@ def _in_factors(problem: Problem, key: str) -> bool:
     index, name = key.split(".", 1)
     term = problem.terms[int(index)]
     return (name == "row" and not term.row_map.inductive) or (name == "col" and not term.col_map.inductive)
-
-
-def _column_names(features: Any) -> list[str] | None:
-    """Names of the columns of a data frame."""
-    columns = getattr(features, "columns", None)
-    return None if columns is None else [str(name) for name in columns]
 
 
 def _revived(problem: Problem, previous: State, fresh: State) -> State:

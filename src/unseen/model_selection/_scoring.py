@@ -12,6 +12,7 @@ import numpy as np
 
 from unseen import metrics
 from unseen.data import Observations
+from unseen.data.ids import by_position
 from unseen.exceptions import InvalidDataError, ParameterError
 from unseen.model_selection._splits import Split
 from unseen.typing import IndexArray
@@ -150,14 +151,7 @@ def get_scorer(scoring: Scoring) -> Scorer:
 
 
 def _predicted(estimator: Any, split: Split) -> Any:
-    return estimator.predict_entries(split.test.rows, split.test.indices, **_by_position(estimator))
-
-
-def _by_position(estimator: Any) -> dict[str, bool]:
-    """What makes an estimator take positions: splits have these."""
-    best = getattr(estimator, "best_estimator_", estimator)
-    has_ids = any(getattr(best, f"{side}_ids_", None) is not None for side in ("row", "col"))
-    return {"positions": True} if has_ids else {}
+    return estimator.predict_entries(split.test.rows, split.test.indices, **by_position(estimator))
 
 
 def _value_error(metric: Callable[..., float], estimator: Any, split: Split) -> float:
@@ -197,5 +191,5 @@ def _lists(k: int, estimator: Any, split: Split) -> tuple[Observations, IndexArr
         )
         train = Observations.from_triples(rows, cols, np.ones(rows.size), train.shape)
     rows = np.flatnonzero(np.diff(test.indptr))
-    ids, _ = estimator.recommend(rows, k=k, exclude=train, **_by_position(estimator))
+    ids, _ = estimator.recommend(rows, k=k, exclude=train, **by_position(estimator))
     return test, rows, ids

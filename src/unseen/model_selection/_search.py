@@ -173,9 +173,9 @@ class GridSearch(MetaEstimatorMixin, TransformerMixin, BaseEstimator):  # type: 
         """Call ``predict_entries`` of the best estimator."""
         return self._best("predict_entries")(rows, cols, **options)  # type: ignore[no-any-return]
 
-    def predict_new(self, row_features: Any = None, col_features: Any = None) -> FloatArray:
+    def predict_new(self, row_features: Any = None, col_features: Any = None, **options: Any) -> Any:
         """Call ``predict_new`` of the best estimator."""
-        return self._best("predict_new")(row_features, col_features)  # type: ignore[no-any-return]
+        return self._best("predict_new")(row_features, col_features, **options)
 
     def predict_labels(self, rows: Any, cols: Any, **options: Any) -> Any:
         """Call ``predict_labels`` of the best estimator, where it has labels to predict."""

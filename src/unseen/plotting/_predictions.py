@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unseen.data import Observations
+from unseen.data.ids import by_position
 from unseen.metrics import rmse
 from unseen.plotting._base import Display, pyplot
 from unseen.typing import FloatArray
@@ -89,7 +90,7 @@ class PredictionDisplay(Display):
             Drawn.
         """
         cells = Observations.from_any(X)
-        predicted = estimator.predict_entries(cells.rows, cells.indices, positions=True)
+        predicted = estimator.predict_entries(cells.rows, cells.indices, **by_position(estimator))
         return cls(cells.values, predicted).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
