@@ -42,6 +42,50 @@ void als_solve(In1<I> indptr, In1<I> indices, In1<T> curvature, In1<T> linear, I
 }
 
 template <class T, class I>
+void als_draw(In1<I> indptr, In1<I> indices, In1<T> curvature, In1<T> linear, In2<T> other, In2<T> precision,
+              std::optional<In2<T>> offset, std::optional<In1<T>> shift, In2<T> noise, InOut2<T> out,
+              std::optional<InOut2<T>> means, int n_threads) {
+  const std::size_t n_rows = out.shape(0), rank = out.shape(1), n_cells = indices.shape(0);
+  require(other.shape(1) == rank, "other and out must have the same number of columns");
+  require(precision.shape(0) == rank && precision.shape(1) == rank,
+          "precision must be square, of the size of the rank");
+  require(!offset || (offset->shape(0) == n_rows && offset->shape(1) == rank),
+          "offset must have the shape of out");
+  require(noise.shape(0) == n_rows && noise.shape(1) == rank, "noise must have the shape of out");
+  require(!shift || shift->shape(0) == other.shape(0), "shift must have one value a row of other");
+  require(!means || (means->shape(0) == n_rows && means->shape(1) == rank),
+          "means must have the shape of out");
+  DrawProblem<T, I> problem{};
+  problem.cells = pattern(indptr, indices, n_rows, other.shape(0));
+  problem.curvature = cell_values(curvature, n_cells);
+  problem.linear = cell_values(linear, n_cells);
+  problem.other = other.data();
+  problem.precision = precision.data();
+  problem.offset = offset ? offset->data() : nullptr;
+  problem.shift = shift ? shift->data() : nullptr;
+  problem.noise = noise.data();
+  problem.out = out.data();
+  problem.means = means ? means->data() : nullptr;
+  problem.rank = Size(rank);
+  run(kernels<T, I>().als_draw, n_threads, problem);
+}
+
+// Index types do not matter here: one overload for each type of number.
+template <class T>
+void normals(std::uint64_t seed, std::uint32_t sweep, std::uint32_t block, Size first_row, InOut2<T> out,
+             int n_threads) {
+  const DrawKey key{std::uint32_t(seed), std::uint32_t(seed >> 32), sweep, block};
+  run(kernels<T, std::int32_t>().normals, n_threads, key, first_row, Size(out.shape(0)), Size(out.shape(1)),
+      out.data());
+}
+
+template <class T>
+void define_normals(nb::module_& m) {
+  m.def("normals", normals<T>, "seed"_a, "sweep"_a, "block"_a, "first_row"_a, "out"_a.noconvert(),
+        "n_threads"_a);
+}
+
+template <class T, class I>
 void ccd_sweep(In1<I> indptr, In1<I> indices, In1<I> csc_indptr, In1<I> csc_indices, In1<I> csc_order,
                In1<T> curvature, In1<T> linear, InOut1<T> scores, InOut2<T> left, InOut2<T> right,
                double background, double target, double reg, double l1, double lower, double upper,
@@ -78,6 +122,10 @@ struct Solve {
           "offset"_a.noconvert().none(), "out"_a.noconvert(), "ridge"_a.noconvert().none(),
           "shift"_a.noconvert().none(), "row_values"_a.noconvert().none(), "method"_a, "cg_steps"_a,
           "n_threads"_a, "gram_scale"_a.noconvert().none() = nb::none());
+    m.def("als_draw", als_draw<T, I>, "indptr"_a.noconvert(), "indices"_a.noconvert(),
+          "curvature"_a.noconvert(), "linear"_a.noconvert(), "other"_a.noconvert(), "precision"_a.noconvert(),
+          "offset"_a.noconvert().none(), "shift"_a.noconvert().none(), "noise"_a.noconvert(),
+          "out"_a.noconvert(), "means"_a.noconvert().none(), "n_threads"_a);
     m.def("ccd_sweep", ccd_sweep<T, I>, "indptr"_a.noconvert(), "indices"_a.noconvert(),
           "csc_indptr"_a.noconvert(), "csc_indices"_a.noconvert(), "csc_order"_a.noconvert(),
           "curvature"_a.noconvert(), "linear"_a.noconvert(), "scores"_a.noconvert(), "left"_a.noconvert(),
@@ -88,6 +136,8 @@ struct Solve {
 
 void define_solve(nb::module_& m) {
   define_all<Solve>(m);
+  define_normals<float>(m);
+  define_normals<double>(m);
 }
 
 }  // namespace unseen::bind

@@ -2,6 +2,7 @@
 #include "unseen/als.hpp"
 #include "unseen/ccd.hpp"
 #include "unseen/cooccurrence.hpp"
+#include "unseen/draws.hpp"
 #include "unseen/joint.hpp"
 #include "unseen/sgns.hpp"
 #include "unseen/sparse.hpp"
@@ -13,8 +14,8 @@ namespace {
 
 template <class T, class I>
 constexpr Kernels<T, I> kernels() {
-  return {sddmm<T, I>, spmm<T, I>, spmm_t<T, I>,    als_solve<T, I>, ccd_sweep<T, I>,
-          topk<T, I>,  gram<T>,    cooccurrence<I>, sgns<T, I>,      joint<T, I>};
+  return {sddmm<T, I>,    spmm<T, I>, spmm_t<T, I>, als_solve<T, I>, als_draw<T, I>, normals<T>,
+          ccd_sweep<T, I>, topk<T, I>, gram<T>,      cooccurrence<I>, sgns<T, I>,     joint<T, I>};
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "unseen/als.hpp"
 #include "unseen/ccd.hpp"
 #include "unseen/cooccurrence.hpp"
+#include "unseen/draws.hpp"
 #include "unseen/joint.hpp"
 #include "unseen/sgns.hpp"
 #include "unseen/sparse.hpp"
@@ -136,6 +137,33 @@ void test_als(const unseen::Kernels<T, I>& kernels, Problem<T, I>& p, unseen::Me
   for (const T x : out) expect_near(std::isfinite(x), 1, 0, "als_solve is finite");
 }
 
+// Without noise a draw is the mean: the residual of the normal equations vanishes.
+template <class T, class I>
+void test_draw(const unseen::Kernels<T, I>& kernels, const Problem<T, I>& p, double tolerance) {
+  const Size k = p.rank;
+  std::vector<T> precision(k * k, 0), noise(p.n * k), out(p.n * k), means(p.n * k);
+  for (Size l = 0; l < k; ++l) precision[l * k + l] = 2;
+  kernels.normals({1, 2, 3, 4}, 5, p.n, k, noise.data(), 2);
+  for (const T x : noise) expect_near(std::isfinite(x), 1, 0, "normals are finite");
+  const T one = 1;
+  unseen::DrawProblem<T, I> problem{p.cells(), {&one, 0}, {p.values.data(), 1}, p.right.data(),
+                                    precision.data(), nullptr, nullptr, noise.data(),
+                                    out.data(), means.data(), k};
+  kernels.als_draw(problem, 2);
+  for (const T x : out) expect_near(std::isfinite(x), 1, 0, "als_draw is finite");
+  for (Size i = 0; i < p.n; ++i) {
+    std::vector<double> residual(k);
+    for (Size a = 0; a < k; ++a) residual[a] = -2.0 * means[i * k + a];
+    for (Size t = p.indptr[i]; t < Size(p.indptr[i + 1]); ++t) {
+      const T* q = p.right.data() + Size(p.indices[t]) * k;
+      double s = 0;
+      for (Size l = 0; l < k; ++l) s += double(q[l]) * means[i * k + l];
+      for (Size l = 0; l < k; ++l) residual[l] += (double(p.values[t]) - s) * q[l];
+    }
+    for (const double r : residual) expect_near(r, 0, tolerance, "als_draw");
+  }
+}
+
 template <class T, class I>
 void test_ccd(const unseen::Kernels<T, I>& kernels, Problem<T, I> p, double tolerance) {
   std::vector<T> scores(p.indptr.back());
@@ -239,7 +267,8 @@ template <class T, class I>
 void test_all() {
   using namespace unseen::UNSEEN_ISA;
   const unseen::Kernels<T, I> kernels{sddmm<T, I>,     spmm<T, I>, spmm_t<T, I>, als_solve<T, I>,
-                                      ccd_sweep<T, I>, topk<T, I>, gram<T>};
+                                      als_draw<T, I>,  normals<T>, ccd_sweep<T, I>, topk<T, I>,
+                                      gram<T>};
   const double tolerance = sizeof(T) == 4 ? 2e-4 : 1e-9;
   for (const Size rank : {1, 17, 70}) {
     for (const auto& [n, m] : {std::pair<Size, Size>{1, 1}, {2, 70}, {60, 7}}) {
@@ -249,6 +278,7 @@ void test_all() {
         test_als(kernels, p, method, 1.0, 50 * tolerance);
         test_als(kernels, p, method, 0.0, 50 * tolerance);
       }
+      test_draw(kernels, p, 50 * tolerance);
       test_ccd(kernels, p, tolerance);
       for (const Size k : {1, 5, 40}) test_topk(kernels, p, k, tolerance);
       for (const Size k : {1, 5, 40}) test_embeddings(p, k);

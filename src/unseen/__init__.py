@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         IMC,
         MCCC,
         AugmentedMF,
+        BayesianMF,
         BiasIMC,
         BiasMC,
         BiasModel,
@@ -86,6 +87,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "AugmentedMF": "estimators",
+    "BayesianMF": "estimators",
     "BiasIMC": "estimators",
     "BiasMC": "estimators",
     "BiasModel": "estimators",
@@ -161,6 +163,7 @@ __all__ = [
     "SLEEC",
     "AugmentedMF",
     "Background",
+    "BayesianMF",
     "BiasIMC",
     "BiasMC",
     "BiasModel",

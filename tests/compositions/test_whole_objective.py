@@ -67,7 +67,13 @@ def public(module: Any, kind: type) -> dict[str, Any]:
 
 
 COMPLETERS = public(unseen, Completer) | public(baselines, Completer)
-COMPOSED = {name: cls for name, cls in COMPLETERS.items() if issubclass(cls, ComposedCompleter)}
+AVERAGES = {"BayesianMF"}
+"""Completers that are means over solutions, at which no objective is smallest."""
+COMPOSED = {
+    name: cls
+    for name, cls in COMPLETERS.items()
+    if issubclass(cls, ComposedCompleter) and name not in AVERAGES
+}
 BESIDE_THE_CORE = {"BiasModel", "LowDensityNMF", "MMMF", "NMF", "PMF", "Popularity"}
 """Completers that are no composition (yet) and have no problem."""
 WITHOUT_FEATURES = {"AugmentedMF", "BiasMC", "MatrixFactorization", "OneBitMC", "ShiftMC", "SoftImpute"}

@@ -142,6 +142,29 @@ def both_cg_diagonal(case: Case, n_threads: int) -> tuple[Arrays, Arrays]:
     return _both_als("cg", 0.0, 1, case, n_threads)
 
 
+def both_draw(case: Case, n_threads: int) -> tuple[Arrays, Arrays]:
+    n_rows, rank = case.left.shape
+    precision = (0.1 * reference.gram(case.right, 1) + np.eye(rank)).astype(case.dtype)
+    offset, noise = (case.rng.normal(size=(n_rows, rank)).astype(case.dtype) for _ in range(2))
+    shift = case.rng.normal(size=len(case.right)).astype(case.dtype)
+    found, expected = case.left.copy(), case.left.copy()
+    given = (case.indptr, case.indices, case.data, 2 * case.data, case.right, precision)
+    means, expected_means = np.empty_like(found), np.empty_like(found)
+    kernels.als_draw(*given, noise, found, offset=offset, shift=shift, means=means, n_threads=n_threads)
+    reference.als_draw(*given, offset, shift, noise, expected, expected_means, 1)
+    return [found, means], [expected, expected_means]
+
+
+def both_normals(case: Case, n_threads: int) -> tuple[Arrays, Arrays]:
+    expected = np.empty_like(case.left)
+    seed, sweep, block, first = 2**40 + 3, 5, 2**31, 2**33 + 1
+    found = kernels.normals(
+        expected.shape, seed, sweep, block, first_row=first, dtype=case.dtype, n_threads=n_threads
+    )
+    reference.normals(seed, sweep, block, first, expected, 1)
+    return [found * case.left], [expected * case.left]  # the numbers themselves know no case
+
+
 def _both_ccd(
     curvature: Any, linear: Any, case: Case, n_threads: int, *options: float
 ) -> tuple[Arrays, Arrays]:

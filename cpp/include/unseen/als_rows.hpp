@@ -264,18 +264,11 @@ bool solve_dual(const RowSystem<T, I>& row, T* x, T* scratch) {
   return true;
 }
 
-// Long rows, or systems that are not diagonal plus something positive.
-// scratch: (width + 2 * cells_a_block) * width + 2 * width.
+// matrix += sum_t c_t q_t q_t' in its part j >= i, rhs += sum_t l_t q_t. block: 2 * cells_a_block * width.
 template <class T, class I>
-bool solve_primal(const RowSystem<T, I>& row, T* x, T* scratch) {
-  const Size width = row.width, n4 = round_up(row.rank, 4);
-  T *matrix = scratch, *block = matrix + width * width, *scaled = block + cells_a_block * width;
-  T *rhs = scaled + cells_a_block * width, *inverse = rhs + width;
-  for (Size e = 0; e < width * width; ++e) matrix[e] = 0;
-  for (Size l = 0; l < width; ++l) {
-    matrix[l * width + l] = row.diagonal[l];
-    rhs[l] = row.offset ? row.offset[l] : T(0);
-  }
+void add_normal_equations(const RowSystem<T, I>& row, T* matrix, T* rhs, T* block) {
+  const Size width = row.width;
+  T* scaled = block + cells_a_block * width;
   for (Size begin = 0; begin < row.n_cells; begin += cells_a_block) {
     const Size n = smaller(cells_a_block, row.n_cells - begin);
     row.fetcher->up_to(row.start + begin + 2 * cells_a_block);
@@ -291,6 +284,21 @@ bool solve_primal(const RowSystem<T, I>& row, T* x, T* scratch) {
     }
     add_gram(scaled, block, width, n, matrix);
   }
+}
+
+// Long rows, or systems that are not diagonal plus something positive.
+// scratch: (width + 2 * cells_a_block) * width + 2 * width.
+template <class T, class I>
+bool solve_primal(const RowSystem<T, I>& row, T* x, T* scratch) {
+  const Size width = row.width, n4 = round_up(row.rank, 4);
+  T *matrix = scratch, *block = matrix + width * width;
+  T *rhs = block + 2 * cells_a_block * width, *inverse = rhs + width;
+  for (Size e = 0; e < width * width; ++e) matrix[e] = 0;
+  for (Size l = 0; l < width; ++l) {
+    matrix[l * width + l] = row.diagonal[l];
+    rhs[l] = row.offset ? row.offset[l] : T(0);
+  }
+  add_normal_equations(row, matrix, rhs, block);
   if (!cholesky(matrix, n4, width, inverse)) return false;
   cholesky_solve(matrix, n4, width, inverse, rhs, x);
   return true;

@@ -45,6 +45,23 @@ struct AlsProblem {
 };
 
 template <class T, class I>
+struct DrawProblem {
+  Pattern<I> cells;
+  CellValues<T> curvature, linear;
+  const T *other, *precision;
+  const T* offset;  // may be null
+  const T* shift;   // scores that are known beforehand, one a column; may be null
+  const T* noise;   // normal numbers, as many as out has
+  T *out, *means;   // means may be null
+  Size rank;
+};
+
+// Names the numbers: the same four give the same numbers, whoever asks.
+struct DrawKey {
+  std::uint32_t seed_low, seed_high, sweep, block;
+};
+
+template <class T, class I>
 struct CcdProblem {
   Pattern<I> by_row, by_col;
   const I* csc_order;
@@ -108,6 +125,8 @@ struct Kernels {
   bool (*spmm)(const Pattern<I>&, CellValues<T>, const T* dense, Size rank, T* out, int n_threads);
   bool (*spmm_t)(const Pattern<I>&, CellValues<T>, const T* dense, Size rank, T* out, int n_threads);
   bool (*als_solve)(const AlsProblem<T, I>&, int n_threads);
+  bool (*als_draw)(const DrawProblem<T, I>&, int n_threads);
+  bool (*normals)(const DrawKey&, Size first_row, Size n_rows, Size n_cols, T* out, int n_threads);
   bool (*ccd_sweep)(const CcdProblem<T, I>&, int n_threads);
   bool (*topk)(const TopkProblem<T, I>&, int n_threads);
   bool (*gram)(const T* dense, Size n_rows, Size rank, T* out, int n_threads);

@@ -52,9 +52,10 @@ bool cholesky(T* a, Size n, Size width, T* inverse) {
   return true;
 }
 
-// Solve U'U x = b with the factor of cholesky(); b is used up, x has room for width entries.
+// Solve U'U x = b with the factor of cholesky(); b is used up, x has room for width entries. With n normal
+// numbers as noise, x is a draw with that mean and covariance (U'U)^-1.
 template <class T>
-void cholesky_solve(const T* u, Size n, Size width, const T* inverse, T* b, T* x) {
+void cholesky_solve(const T* u, Size n, Size width, const T* inverse, T* b, T* x, const T* noise = nullptr) {
   for (Size j = 0; j < n; ++j) {
     x[j] = b[j] * inverse[j];
     const Vec<T> factor = broadcast(x[j]);
@@ -62,7 +63,7 @@ void cholesky_solve(const T* u, Size n, Size width, const T* inverse, T* b, T* x
       store(b + at, load(b + at) - factor * load(u + j * width + at));
     }
   }
-  for (Size j = 0; j < n; ++j) b[j] = x[j];
+  for (Size j = 0; j < n; ++j) b[j] = noise ? x[j] + noise[j] : x[j];
   // Entries not yet solved are zero, so whole vectors may be used although u is valid above its diagonal
   // only.
   for (Size at = 0; at < width; at += lanes<T>) store(x + at, zero<T>());

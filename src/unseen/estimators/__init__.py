@@ -2,6 +2,7 @@
 
 from unseen.estimators.augmented import AugmentedMF
 from unseen.estimators.base import Completer
+from unseen.estimators.bayesian import BayesianMF
 from unseen.estimators.bias import BiasModel
 from unseen.estimators.completion import Completion
 from unseen.estimators.composed import ComposedCompleter, Composition
@@ -22,6 +23,7 @@ __all__ = [
     "IMC",
     "MCCC",
     "AugmentedMF",
+    "BayesianMF",
     "BiasIMC",
     "BiasMC",
     "BiasModel",

@@ -107,7 +107,8 @@ class Completer(Recommender, TransformerMixin, BaseEstimator):  # type: ignore[m
         return_std : bool, default=False
             Also say how far each prediction moves over solutions that fit as well; see
             :func:`unseen.diagnostics.identifiability`. Models with features are fitted again
-            several times for it.
+            several times for it. Of a model that averages it is the standard deviation of a new
+            observation of the cell, noise included, from the kept samples.
         raw : bool, default=False
             Give scores, which is what factors multiply to. They differ from predictions only where the
             loss has a scale of its own, such as log odds.
@@ -135,8 +136,7 @@ class Completer(Recommender, TransformerMixin, BaseEstimator):  # type: ignore[m
         if return_std:
             if raw or not ((i >= 0) & (j >= 0)).all():
                 raise ParameterError("return_std=True is for predictions (raw=False) of known ids only")
-            spread = identifiability(self, i, j, positions=True)
-            found = spread.prediction, spread.std
+            found = self._with_std(i, j)
         else:
             scores = self._scores_of(i, j, on_unknown)
             found = (scores if raw else self._to_data(scores),)
@@ -164,6 +164,11 @@ class Completer(Recommender, TransformerMixin, BaseEstimator):  # type: ignore[m
                 sides.append(np.where((places >= 0)[:, None], factors[np.maximum(places, 0)], average))
             scores[~known] = np.einsum("ij,ij->i", *sides)
         return scores
+
+    def _with_std(self, rows: Places, cols: Places) -> tuple[FloatArray, FloatArray]:
+        """Predictions of cells and how uncertain they are."""
+        found = identifiability(self, rows, cols, positions=True)
+        return found.prediction, found.std
 
     def _to_data(self, scores: FloatArray) -> FloatArray:
         """Predictions on the scale of the data, from scores."""

@@ -13,14 +13,14 @@ from sklearn.base import clone
 from unseen import kernels
 from unseen.data import Observations
 from unseen.data.feature_frames import read_features
-from unseen.estimators.factored import FactoredCompleter
+from unseen.estimators.averaged import AveragedCompleter
 from unseen.exceptions import InvalidDataError, ParameterError
 from unseen.losses import Loss, blank_of
 from unseen.offsets import Offsets, fit_offsets
 from unseen.parallel import one_blas_thread
 from unseen.problem import Problem
 from unseen.sensing import Sensing
-from unseen.solvers import Monitor, Solver, choose_solver
+from unseen.solvers import Gibbs, Monitor, Solver, choose_solver
 from unseen.state import State
 from unseen.terms import Term
 from unseen.totals import TotalPart, total_parts
@@ -65,7 +65,7 @@ class Bound(NamedTuple):
     held_out: Observations | None
 
 
-class ComposedCompleter(FactoredCompleter):
+class ComposedCompleter(AveragedCompleter):
     """Completers that minimise one objective of terms, loss and regularisers."""
 
     centers: ClassVar[tuple[str, ...]] = ("none", "mean", "biases")
@@ -175,10 +175,16 @@ class ComposedCompleter(FactoredCompleter):
             n_threads=self._n_threads(),
         )
         solver = choose_solver(problem) if composition.solver is None else clone(composition.solver)
-        solver.set_params(
-            max_iter=check_count("max_iter", self.max_iter),
-            tol=check_positive("tol", self.tol, strict=False),
-        )
+        if not solver.averages:
+            solver.set_params(
+                max_iter=check_count("max_iter", self.max_iter),
+                tol=check_positive("tol", self.tol, strict=False),
+            )
+        elif held_out is not None:
+            raise ParameterError(
+                f"validation_fraction={self.validation_fraction!r}: {type(solver).__name__} averages over "
+                "all its sweeps, and none of them is the best; leave it None"
+            )
         self._tune(problem, solver, rng)
         return Bound(problem, terms, solver, offsets, held_out)
 
@@ -195,7 +201,11 @@ class ComposedCompleter(FactoredCompleter):
         )
         state = solver.solve(problem, self._start(problem, solver, rng), rng, monitor)
         self.terms_, self.loss_, self.offsets_, self.solver_ = terms, problem.loss, offsets, solver
-        self._keep(problem, state)
+        if isinstance(solver, Gibbs):
+            self._keep_mean(solver)
+            self.state_ = {key: value for key, value in state.items() if "_map." in key}
+        else:
+            self._keep(problem, state)
         self.history_, self.n_iter_ = monitor.history, len(monitor.history)
         self.converged_ = monitor.converged
         self.certificate_ = solver.certificate(problem, state, rng)
@@ -227,7 +237,7 @@ class ComposedCompleter(FactoredCompleter):
 
     def _start(self, problem: Problem, solver: Solver, rng: np.random.Generator) -> State:
         state = problem.start(rng, factored_full=solver.factored_full)
-        if not (self.warm_start and hasattr(self, "row_factors_")):
+        if solver.averages or not (self.warm_start and hasattr(self, "row_factors_")):
             return state
         previous = self._full_state(problem)
         if solver.factored_full:  # the width of factored cores is free

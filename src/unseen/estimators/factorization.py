@@ -15,7 +15,7 @@ from unseen.losses import Squared
 from unseen.maps import Constant, Identity
 from unseen.problem import Problem
 from unseen.regularisers import Nuclear, Ridge
-from unseen.solvers import ALS, CCD, LowRankProx, Solver
+from unseen.solvers import ALS, CCD, Gibbs, LowRankProx, Solver
 from unseen.state import State
 from unseen.terms import Term
 from unseen.validation import check_choice, check_count, check_pair, check_positive
@@ -45,11 +45,13 @@ class MatrixFactorization(ComposedCompleter):
         Columns of the factors.
     reg : float, default=1.0
         Weight of the penalty on both factors; zero is allowed.
-    solver : {"als", "ccd"}, default="als"
-        Alternating least squares or coordinate descent.
+    solver : {"als", "ccd", "gibbs"}, default="als"
+        Alternating least squares or coordinate descent; "gibbs" averages over all solutions that fit instead
+        of taking the best, with penalties that are learned: ``reg``, ``bias_reg``, ``init``, ``max_iter`` and
+        ``tol`` then have no influence. :class:`BayesianMF` has the options of the average.
     center : {"none", "mean", "biases", "joint"}, default="none"
         Subtract nothing, the mean, or a :class:`BiasModel` first. "joint" subtracts the mean and
-        learns the biases with the factors; it needs ``solver="als"``. It is faster than "biases", and
+        learns the biases with the factors; ``solver="ccd"`` cannot. It is faster than "biases", and
         most often more accurate.
     bias_reg : float or (float, float), default=5.0
         Ridge of the biases, or one for rows and one for columns.
@@ -118,12 +120,12 @@ class MatrixFactorization(ComposedCompleter):
             )
         reg = Ridge(check_positive("reg", self.reg, strict=False))
         term = Term(Identity(), Identity(), LowRank(check_count("rank", self.rank)), reg)
-        solvers: dict[str, Solver] = {"als": ALS(), "ccd": CCD()}
+        solvers: dict[str, Solver] = {"als": ALS(), "ccd": CCD(), "gibbs": Gibbs()}
         solver = check_choice("solver", self.solver, tuple(solvers))
         terms = [term]
         if self.center == "joint":
-            if solver != "als":
-                raise ParameterError(f"center='joint' needs solver='als', got solver={solver!r}")
+            if solver == "ccd":
+                raise ParameterError("center='joint' needs solver='als' or 'gibbs', got solver='ccd'")
             row, col = (Ridge(reg) for reg in check_pair("bias_reg", self.bias_reg))
             terms += [Term(Identity(), Constant(), Full(), row), Term(Constant(), Identity(), Full(), col)]
         return Composition(terms, Squared(), solvers[solver])
@@ -131,7 +133,7 @@ class MatrixFactorization(ComposedCompleter):
     def _start(self, problem: Problem, solver: Solver, rng: np.random.Generator) -> State:
         state = super()._start(problem, solver, rng)
         svd = check_choice("init", self.init, ("random", "svd")) == "svd"
-        if not svd or (self.warm_start and hasattr(self, "row_factors_")):
+        if not svd or solver.averages or (self.warm_start and hasattr(self, "row_factors_")):
             return state
         return scaled_svd_start(problem, state, rng)
 

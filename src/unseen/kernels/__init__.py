@@ -19,16 +19,19 @@ from unseen.kernels import _arguments as args
 from unseen.kernels._provider import MODULE as _kernels
 from unseen.kernels._provider import NAME as _name
 from unseen.kernels.cooccurrence import cooccurrence
+from unseen.kernels.draws import als_draw, normals
 from unseen.kernels.skip_gram import joint_sweep, sgns_sweep
 from unseen.typing import FloatArray, IndexArray
 
 __all__ = [
+    "als_draw",
     "als_solve",
     "ccd_sweep",
     "cooccurrence",
     "gram",
     "isa",
     "joint_sweep",
+    "normals",
     "provider",
     "sddmm",
     "sgns_sweep",

@@ -30,6 +30,21 @@ def als_solve(
     n_threads: int,
     gram_scale: FloatArray | None = None,
 ) -> None: ...
+def als_draw(
+    indptr: IndexArray,
+    indices: IndexArray,
+    curvature: FloatArray,
+    linear: FloatArray,
+    other: FloatArray,
+    precision: FloatArray,
+    offset: FloatArray | None,
+    shift: FloatArray | None,
+    noise: FloatArray,
+    out: FloatArray,
+    means: FloatArray | None,
+    n_threads: int,
+) -> None: ...
+def normals(seed: int, sweep: int, block: int, first_row: int, out: FloatArray, n_threads: int) -> None: ...
 def ccd_sweep(
     indptr: IndexArray,
     indices: IndexArray,

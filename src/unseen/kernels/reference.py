@@ -106,6 +106,73 @@ def als_solve(
                 row_values[i] -= offset[i if len(offset) > 1 else 0] @ x
 
 
+def als_draw(
+    indptr: IndexArray,
+    indices: IndexArray,
+    curvature: FloatArray,
+    linear: FloatArray,
+    other: FloatArray,
+    precision: FloatArray,
+    offset: FloatArray | None,
+    shift: FloatArray | None,
+    noise: FloatArray,
+    out: FloatArray,
+    means: FloatArray | None,
+    n_threads: int,
+) -> None:
+    """Draw every row from N(A^-1 b, A^-1), in place on ``out``."""
+    curvature = np.broadcast_to(curvature, len(indices))
+    linear = np.broadcast_to(linear, len(indices))
+    for i in range(len(out)):
+        cells = slice(indptr[i], indptr[i + 1])
+        factors = other[indices[cells]].astype(np.float64)
+        matrix = precision.astype(np.float64) + factors.T @ (curvature[cells, None] * factors)
+        pull = linear[cells].astype(np.float64)
+        if shift is not None:
+            pull = pull - curvature[cells] * shift[indices[cells]]
+        rhs = factors.T @ pull + (0.0 if offset is None else offset[i])
+        try:
+            lower = np.linalg.cholesky(matrix)
+        except np.linalg.LinAlgError:
+            out[i] = np.nan
+            continue
+        mean = np.linalg.solve(matrix, rhs)
+        out[i] = mean + np.linalg.solve(lower.T, noise[i].astype(np.float64))
+        if means is not None:
+            means[i] = mean
+
+
+def normals(seed: int, sweep: int, block: int, first_row: int, out: FloatArray, n_threads: int) -> None:
+    """Philox 4x32 with ten rounds and Box-Muller: the counter is (row, group of four, sweep, block)."""
+    n_rows, n_cols = out.shape
+    rows = np.arange(first_row, first_row + n_rows, dtype=np.uint64)[:, None]
+    groups = np.arange(-(-n_cols // 4), dtype=np.uint64)[None]
+    low = np.uint64(0xFFFFFFFF)
+    word = [
+        np.broadcast_to(part, (n_rows, groups.shape[1]))
+        for part in (
+            rows & low,
+            (rows >> np.uint64(32)) << np.uint64(24) | groups,
+            np.uint64(sweep),
+            np.uint64(block),
+        )
+    ]
+    key = [seed & 0xFFFFFFFF, seed >> 32]
+    for _ in range(10):
+        a, b = np.uint64(0xD2511F53) * word[0], np.uint64(0xCD9E8D57) * word[2]
+        word = [
+            (b >> np.uint64(32)) ^ word[1] ^ np.uint64(key[0]),
+            b & low,
+            (a >> np.uint64(32)) ^ word[3] ^ np.uint64(key[1]),
+            a & low,
+        ]
+        key = [(key[0] + 0x9E3779B9) & 0xFFFFFFFF, (key[1] + 0xBB67AE85) & 0xFFFFFFFF]
+    uniform = [(part.astype(np.float64) + 0.5) / 2.0**32 for part in word]
+    pairs = [(np.sqrt(-2 * np.log(uniform[t])), 2 * np.pi * uniform[t + 1]) for t in (0, 2)]
+    numbers = [length * turned(turn) for length, turn in pairs for turned in (np.cos, np.sin)]
+    out[:] = np.stack(numbers, axis=-1).reshape(n_rows, 4 * groups.shape[1])[:, :n_cols]
+
+
 def _minimum_norm(matrix: Array, rhs: Array, cutoff: float) -> Array:
     """Least-squares solution of least norm; the plain solution when the matrix is regular."""
     if not (np.isfinite(matrix).all() and np.isfinite(rhs).all()):

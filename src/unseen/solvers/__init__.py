@@ -9,12 +9,14 @@ from unseen.solvers.ccd import CCD
 from unseen.solvers.certificates import Certificate
 from unseen.solvers.cg import AlternatingCG
 from unseen.solvers.davis_yin import DavisYin
+from unseen.solvers.gibbs import Gibbs
 from unseen.solvers.goal_directed import GoalDirected
 from unseen.solvers.lbfgs import LBFGS
 from unseen.solvers.line_search import AlternatingLineSearch, AugmentedALS, Sensing
 from unseen.solvers.lowrank_prox import LowRankProx
 from unseen.solvers.mixed_admm import MixedADMM
 from unseen.solvers.mixed_soft import MixedSoft
+from unseen.solvers.posterior import Posterior, SideSamples
 from unseen.solvers.prox import ProxGradient
 
 __all__ = [
@@ -28,13 +30,16 @@ __all__ = [
     "BoxedADMM",
     "Certificate",
     "DavisYin",
+    "Gibbs",
     "GoalDirected",
     "LowRankProx",
     "MixedADMM",
     "MixedSoft",
     "Monitor",
+    "Posterior",
     "ProxGradient",
     "Sensing",
+    "SideSamples",
     "Solver",
     "Sweep",
     "choose_solver",

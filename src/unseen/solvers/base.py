@@ -189,6 +189,9 @@ class Solver(BaseEstimator):  # type: ignore[misc]
     """Kinds of parts on the total scores that are heeded; a problem with others is refused."""
     takes_measurement: ClassVar[bool] = False
     """Whether the loss may see a measurement in place of the cells."""
+    averages: ClassVar[bool] = False
+    """Whether it draws solutions to average over instead of going to the best; it then says itself how many
+    sweeps that takes."""
     former_params: ClassVar[tuple[str, ...]] = ()
     """Parameters that saved models may still name; what they said is in the problem now."""
 

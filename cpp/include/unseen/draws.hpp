@@ -1,0 +1,111 @@
+// Random numbers by counter, and rows drawn from their Gaussian conditionals.
+#pragma once
+
+#include "unseen/als_rows.hpp"
+
+namespace unseen::UNSEEN_ISA {
+
+// Philox 4x32 with ten rounds (Salmon et al., 2011): four words from a counter and a key.
+UNSEEN_INLINE void philox(std::uint32_t (&counter)[4], std::uint32_t key0, std::uint32_t key1) {
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t a = std::uint64_t(0xD2511F53u) * counter[0];
+    const std::uint64_t b = std::uint64_t(0xCD9E8D57u) * counter[2];
+    const std::uint32_t c1 = counter[1], c3 = counter[3];
+    counter[0] = std::uint32_t(b >> 32) ^ c1 ^ key0;
+    counter[1] = std::uint32_t(b);
+    counter[2] = std::uint32_t(a >> 32) ^ c3 ^ key1;
+    counter[3] = std::uint32_t(a);
+    key0 += 0x9E3779B9u;
+    key1 += 0xBB67AE85u;
+  }
+}
+
+// Normal numbers of rows [first_row, first_row + n_rows): a row's numbers depend on the key and on the row
+// alone. Four at a time by Box and Muller; the counter is (row, group of four and sweep, block).
+template <class T>
+bool normals(const DrawKey& key, Size first_row, Size n_rows, Size n_cols, T* out, int n_threads) {
+  constexpr Size rows_a_task = 256;
+  parallel_for((n_rows + rows_a_task - 1) / rows_a_task, n_threads, [&](Size task, int) {
+    const Size stop = smaller((task + 1) * rows_a_task, n_rows);
+    for (Size i = task * rows_a_task; i < stop; ++i) {
+      const std::uint64_t row = std::uint64_t(first_row + i);
+      for (Size at = 0; at < n_cols; at += 4) {
+        // Rows take 40 bits, groups of four 24.
+        std::uint32_t word[4] = {std::uint32_t(row), std::uint32_t(row >> 32) << 24 | std::uint32_t(at / 4),
+                                 key.sweep, key.block};
+        philox(word, key.seed_low, key.seed_high);
+        for (Size pair = 0; pair < 4 && at + pair < n_cols; pair += 2) {
+          const double u = (double(word[pair]) + 0.5) / 4294967296.0;
+          const double turn = 6.283185307179586 * ((double(word[pair + 1]) + 0.5) / 4294967296.0);
+          const double length = __builtin_sqrt(-2 * __builtin_log(u));
+          T* to = out + i * n_cols + at + pair;
+          to[0] = T(length * __builtin_cos(turn));
+          if (at + pair + 1 < n_cols) to[1] = T(length * __builtin_sin(turn));
+        }
+      }
+    }
+  });
+  return true;
+}
+
+// Row i ~ N(A^-1 b, A^-1), A = precision + sum_t c_t q_t q_t', b = offset_i + sum_t l_t q_t: with A = U'U it
+// is A^-1 b + U^-1 e for the row's normal numbers e. A row whose matrix is not positive definite becomes NaN.
+template <class T, class I>
+bool als_draw(const DrawProblem<T, I>& problem, int n_threads) {
+  const Pattern<I>& cells = problem.cells;
+  const Size rank = problem.rank, width = padded_width<T>(rank), n4 = round_up(rank, 4);
+  if (rank == 0 || cells.n_rows == 0) return true;
+  constexpr Size rows_a_task = 64;
+  const Size own = width * width + 2 * cells_a_block * width + 5 * width;
+  const RowChunks chunks(cells.indptr, cells.n_rows, cells_a_chunk, rows_a_task);
+  Buffer<T> scratch(own * n_threads), table(cells.n_cols * width), base(width * width);
+  if (!chunks || !scratch || !table || !base) return false;
+  copy_padded(problem.precision, rank, rank, width, base.data());
+  for (Size l = rank; l < width; ++l) {
+    for (Size r = 0; r < width; ++r) base[l * width + r] = r == l ? T(1) : T(0);
+  }
+  const Size n_copies = (cells.n_cols + rows_a_task - 1) / rows_a_task;
+  parallel_for(n_copies, n_threads, [&](Size chunk, int) {
+    const Size first = chunk * rows_a_task, n = smaller(rows_a_task, cells.n_cols - first);
+    copy_padded(problem.other + first * rank, n, rank, width, table.data() + first * width);
+  });
+  parallel_for(chunks.count(), n_threads, [&](Size chunk, int thread) {
+    const Size first = chunks.begin(chunk), last = chunks.end(chunk);
+    T *matrix = scratch.data() + own * thread, *block = matrix + width * width;
+    T *rhs = block + 2 * cells_a_block * width, *inverse = rhs + width, *noise = inverse + width,
+      *x = noise + width, *spare = x + width;
+    Fetcher<T, I> fetcher{cells.indices, cells.indptr[first], cells.indptr[cells.n_rows], table.data(), width};
+    for (Size i = first; i < last; ++i) {
+      const Size start = cells.indptr[i];
+      const RowSystem<T, I> row{cells.indices + start,
+                                Size(cells.indptr[i + 1]) - start,
+                                {problem.curvature.data + start * problem.curvature.step, problem.curvature.step},
+                                {problem.linear.data + start * problem.linear.step, problem.linear.step},
+                                table.data(),
+                                nullptr,
+                                nullptr,
+                                problem.shift,
+                                rank,
+                                width,
+                                start,
+                                &fetcher};
+      for (Size e = 0; e < width * width; ++e) matrix[e] = base[e];
+      for (Size l = 0; l < width; ++l) {
+        rhs[l] = l < rank && problem.offset ? problem.offset[i * rank + l] : T(0);
+        noise[l] = l < rank ? problem.noise[i * rank + l] : T(0);
+      }
+      add_normal_equations(row, matrix, rhs, block);
+      const bool definite = cholesky(matrix, n4, width, inverse);
+      if (definite && problem.means) {
+        for (Size l = 0; l < width; ++l) spare[l] = rhs[l];
+        cholesky_solve(matrix, n4, width, inverse, spare, x);
+        for (Size l = 0; l < rank; ++l) problem.means[i * rank + l] = x[l];
+      }
+      if (definite) cholesky_solve(matrix, n4, width, inverse, rhs, x, noise);
+      for (Size l = 0; l < rank; ++l) problem.out[i * rank + l] = definite ? x[l] : T(__builtin_nan(""));
+    }
+  });
+  return true;
+}
+
+}  // namespace unseen::UNSEEN_ISA

@@ -1,0 +1,147 @@
+"""Completers whose solver averages: predictions, their spread and new rows from kept samples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from unseen.data import Observations
+from unseen.estimators.factored import FactoredCompleter
+from unseen.estimators.ids import Places
+from unseen.exceptions import NotInductiveError
+from unseen.losses import cells_that_count
+from unseen.solvers import Gibbs, Posterior
+from unseen.typing import Array, Features, FloatArray
+from unseen.validation import check_fraction
+
+__all__ = ["AveragedCompleter"]
+
+PAIRS_AT_A_TIME = 1 << 22
+"""Numbers of samples that are made at a time."""
+NEWTON_STEPS = 30
+
+
+def _averages(model: Any) -> bool:
+    """Whether a model was fitted by sampling, or would be."""
+    return getattr(model, "_posterior", None) is not None
+
+
+class AveragedCompleter(FactoredCompleter):
+    """Factors of the mean over samples, side by side; where nothing was sampled, those of one solution."""
+
+    @property
+    def _posterior(self) -> Posterior | None:
+        return getattr(getattr(self, "solver_", None), "posterior_", None)
+
+    def _keep_mean(self, solver: Gibbs) -> None:
+        """Store factors of the mean score, and offsets as extra coordinates."""
+        offsets = self.offsets_
+        rows, cols = solver.take_factors()
+        n, m = len(rows), len(cols)
+        self.widths_ = [rows.shape[1]]
+        self.row_factors_ = np.ascontiguousarray(
+            np.hstack([rows, offsets.row_coordinates(n, offsets.row)]), dtype=rows.dtype
+        )
+        self.col_factors_ = np.ascontiguousarray(
+            np.hstack([cols, offsets.col_coordinates(m, offsets.col)]), dtype=rows.dtype
+        )
+
+    # -- new rows and columns --------------------------------------------------------
+
+    def _term_embeddings(self, side: str, features: Features | None, count: int) -> list[FloatArray]:
+        posterior = self._posterior
+        if posterior is None:
+            return super()._term_embeddings(side, features, count)
+        raise NotInductiveError(self._why_not_inductive(side))
+
+    def _solve_rows(self, cells: Observations, row_features: Features | None) -> FloatArray:
+        posterior = self._posterior
+        if posterior is None:
+            return super()._solve_rows(cells, row_features)
+        return posterior.fold_in(cells_that_count(cells), self.col_factors_, [], n_threads=self._n_threads())
+
+    # -- spread ----------------------------------------------------------------------
+
+    def _with_std(self, rows: Places, cols: Places) -> tuple[FloatArray, FloatArray]:
+        posterior = self._posterior
+        if posterior is None:
+            return super()._with_std(rows, cols)
+        std = np.concatenate([_deviation(scores, posterior) for scores in self._samples(rows, cols)])
+        return self._to_data(self._predict_entries(rows, cols)), std.astype(self.row_factors_.dtype)
+
+    def _samples(self, i: Places, j: Places) -> list[Array]:
+        """Scores of cells in each sample, some cells at a time."""
+        step = max(1, PAIRS_AT_A_TIME // self.row_factors_.shape[1])
+        parts = range(0, max(len(i), 1), step)
+        return [self._sampled(i[start : start + step], j[start : start + step]) for start in parts]
+
+    def _sampled(self, i: Places, j: Places) -> Array:
+        posterior = self._posterior
+        assert posterior is not None
+        left, right = self.row_factors_[i], self.col_factors_[j]
+        width = self.widths_[0]
+        beside = np.einsum("pk,pk->p", left[:, width:], right[:, width:], dtype=np.float64)
+        found: Array = posterior.scores(left, right, i) + beside[:, None]
+        return found
+
+    @available_if(_averages)  # type: ignore[untyped-decorator]
+    def predict_interval(
+        self, rows: Any, cols: Any, level: float = 0.9, *, positions: bool = False
+    ) -> FloatArray:
+        """Intervals that hold a new observation of each cell, of weight one, with this probability.
+
+        Noise is included: the interval is that of the mixture of all samples, each with its own noise, and
+        leaves out as much below as above.
+
+        Parameters
+        ----------
+        rows, cols : array-like of ids, of equal length
+            Rows and columns; positions where the model was fitted without ids.
+        level : float, default=0.9
+            Probability, between 0 and 1.
+        positions : bool, default=False
+            Take positions, whatever the ids.
+
+        Returns
+        -------
+        ndarray of shape (len(rows), 2)
+            Lower and upper ends.
+        """
+        check_is_fitted(self)
+        level = check_fraction("level", level)
+        posterior = self._posterior
+        assert posterior is not None
+        tails = (0.5 - 0.5 * level, 0.5 + 0.5 * level)
+        parts = [
+            np.stack([_quantile(scores, posterior.noise, tail) for tail in tails], axis=1)
+            for scores in self._samples(*self._pairs(rows, cols, positions))
+        ]
+        return self._to_data(np.concatenate(parts).astype(self.row_factors_.dtype))
+
+
+def _deviation(scores: Array, posterior: Posterior) -> Array:
+    """Standard deviation of a new observation."""
+    return np.asarray(np.sqrt(scores.var(axis=1) + np.mean(1.0 / posterior.noise)))
+
+
+def _quantile(scores: Array, noise: Array, share: float) -> Array:
+    """Quantile of each row's mixture of normal distributions, by Newton steps between bounds."""
+    std = 1.0 / np.sqrt(noise)
+    ends = scores + std * ndtri(share)
+    low, high = ends.min(axis=1), ends.max(axis=1)
+    found = ends.mean(axis=1)
+    for _ in range(NEWTON_STEPS):
+        away = (found[:, None] - scores) / std
+        gap = ndtr(away).mean(axis=1) - share
+        low, high = np.where(gap < 0, found, low), np.where(gap > 0, found, high)
+        density = (np.exp(-0.5 * away * away) / std).mean(axis=1) / np.sqrt(2 * np.pi)
+        step = found - np.divide(gap, density, out=np.zeros_like(gap), where=density > 0)
+        inside = (step > low) & (step < high)
+        if np.all(np.abs(gap) < 1e-7):
+            break
+        found = np.where(inside, step, 0.5 * (low + high))
+    return np.asarray(found)

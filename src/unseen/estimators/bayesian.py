@@ -1,0 +1,130 @@
+"""Matrix factorisation averaged over its posterior."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from unseen.cores import Full, LowRank
+from unseen.data import Observations
+from unseen.estimators.composed import ComposedCompleter, Composition
+from unseen.exceptions import ParameterError
+from unseen.losses import Squared
+from unseen.maps import Constant, Identity
+from unseen.solvers import Gibbs
+from unseen.terms import Term
+from unseen.typing import Features, FloatArray
+from unseen.validation import check_count
+
+__all__ = ["BayesianMF"]
+
+
+class BayesianMF(ComposedCompleter):
+    """Matrix factorisation with biases, averaged over its posterior by Gibbs sampling.
+
+    a_ij ~ N(mu + b_i + c_j + u_i . v_j, 1 / (alpha w_ij)),   (u_i, b_i) ~ N(m, L^-1),   (v_j, c_j) likewise
+
+    with mu the mean of the observed cells and w the weights of cells. The precision L of each side, its mean
+    m and the noise alpha are drawn along with the factors, so there is no penalty to choose. The prediction
+    is the mean over ``n_samples`` draws; their spread and the noise give intervals.
+
+    Parameters
+    ----------
+    rank : int, default=20
+        Columns of the factors; more does not overfit, it takes longer.
+    n_samples : int, default=50
+        Draws that are kept; the factors of the mean have ``n_samples * (rank + 2)`` columns.
+    burn_in : int, default=50
+        Sweeps before the first draw that is kept.
+    thin : int, default=2
+        Sweeps from one kept draw to the next.
+    precision : {"full", "diagonal"}, default="full"
+        L is a full matrix, or has one number for each coordinate.
+    clip : (float, float) or "observed", optional
+        Bounds of predictions and intervals, or the smallest and largest observed value. Means are clipped,
+        not draws; ``raw=True`` gives them unclipped.
+
+    Attributes
+    ----------
+    row_factors_, col_factors_ : ndarray
+        Factors of all kept draws side by side, whose products are the mean scores before clipping, and mu as
+        an extra coordinate.
+    history_ : list of dict
+        ``objective`` (half the squared error of the draw), ``time_s``, ``phase`` and ``noise_std`` of each
+        sweep. The last entry has ``rhat``, the split R-hat of some predictions over the sweeps after
+        ``burn_in``, and ``effective_samples``, the median of what these sweeps are worth.
+    clip_ : tuple or None
+        Bounds of predictions.
+
+    Examples
+    --------
+    >>> from unseen import BayesianMF
+    >>> from unseen.datasets import make_low_rank
+    >>> data = make_low_rank(100, 60, rank=3, density=0.5, noise=0.1, random_state=0)
+    >>> model = BayesianMF(rank=5, n_samples=20, burn_in=20, random_state=0).fit(data.observations)
+    >>> prediction, std = model.predict_entries([0, 1], [2, 3], return_std=True)
+    >>> low, high = model.predict_interval([0, 1], [2, 3], level=0.9).T
+    >>> bool((low < prediction).all() and (prediction < high).all())
+    True
+    """
+
+    center = "mean"
+
+    def __init__(
+        self,
+        rank: int = 20,
+        *,
+        n_samples: int = 50,
+        burn_in: int = 50,
+        thin: int = 2,
+        precision: Literal["full", "diagonal"] = "full",
+        clip: tuple[float, float] | Literal["observed"] | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.rank = rank
+        self.n_samples = n_samples
+        self.burn_in = burn_in
+        self.thin = thin
+        self.precision = precision
+        self.clip = clip
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _compose(self, has_row_features: bool, has_col_features: bool) -> Composition:
+        if has_row_features or has_col_features:
+            raise ParameterError("BayesianMF takes no row_features or col_features; use IMC")
+        terms = [
+            Term(Identity(), Identity(), LowRank(check_count("rank", self.rank))),
+            Term(Identity(), Constant(), Full()),
+            Term(Constant(), Identity(), Full()),
+        ]
+        solver = Gibbs(self.n_samples, self.burn_in, self.thin, self.precision)
+        return Composition(terms, Squared(), solver)
+
+    def _fit_validated(self, cells: Observations, features: dict[str, Features | None]) -> None:
+        self.clip_ = _bounds(self.clip, cells)
+        super()._fit_validated(cells, features)
+
+    def _to_data(self, scores: FloatArray) -> FloatArray:
+        found = super()._to_data(scores)
+        return found if self.clip_ is None else np.clip(found, *self.clip_)
+
+
+def _bounds(clip: Any, cells: Observations) -> tuple[float, float] | None:
+    if clip is None:
+        return None
+    if isinstance(clip, str):
+        if clip != "observed":
+            raise ParameterError(f'clip must be (low, high), "observed" or None, found {clip!r}')
+        return float(cells.values.min()), float(cells.values.max())
+    try:
+        low, high = (float(bound) for bound in clip)
+    except (TypeError, ValueError):
+        low, high = np.nan, np.nan
+    if not low < high:
+        raise ParameterError(f'clip must be (low, high) with low < high, "observed" or None, found {clip!r}')
+    return low, high

@@ -1,0 +1,137 @@
+"""Random numbers by counter, and rows drawn from their Gaussian conditionals."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unseen.kernels import _arguments as args
+from unseen.kernels._provider import MODULE as _kernels
+from unseen.typing import FloatArray, IndexArray
+
+__all__ = ["als_draw", "normals"]
+
+
+def normals(
+    shape: tuple[int, int],
+    seed: int,
+    sweep: int,
+    block: int,
+    *,
+    first_row: int = 0,
+    dtype: type[np.floating] = np.float64,
+    n_threads: int = 1,
+) -> FloatArray:
+    """Standard normal numbers that depend on seed, sweep, block, row and column alone.
+
+    Whoever asks for a row gets the same numbers, with any number of threads and whatever other rows are
+    asked for: Philox 4x32 with a counter made of these, and the transformation of Box and Muller.
+
+    Parameters
+    ----------
+    shape : (int, int)
+        Rows and columns; columns up to 2**24.
+    seed : int
+        Up to 64 bits.
+    sweep, block : int
+        Up to 32 bits each: where in a chain the numbers are for.
+    first_row : int
+        Number of the first row.
+    dtype : type
+        float32 or float64.
+    n_threads : int
+
+    Returns
+    -------
+    array of this shape
+
+    Examples
+    --------
+    >>> from unseen.kernels import normals
+    >>> both, last = normals((3, 2), seed=0, sweep=1, block=0), normals((1, 2), 0, 1, 0, first_row=2)
+    >>> bool((both[2] == last[0]).all())
+    True
+    """
+    out = np.empty(shape, dtype=dtype)
+    _kernels.normals(seed, sweep, block, first_row, out, args.threads(n_threads, 20 * out.size))
+    return out
+
+
+def als_draw(
+    indptr: IndexArray,
+    indices: IndexArray,
+    curvature: FloatArray | float,
+    linear: FloatArray | float,
+    other: FloatArray,
+    precision: FloatArray,
+    noise: FloatArray,
+    out: FloatArray,
+    *,
+    offset: FloatArray | None = None,
+    shift: FloatArray | None = None,
+    means: FloatArray | None = None,
+    n_threads: int = 1,
+) -> FloatArray:
+    """Draw every row from its Gaussian conditional, factors of the other side fixed.
+
+    Row i is distributed as N(A^-1 b, A^-1) with ``A = precision + sum_j curvature_ij q_j q_j'`` and
+    ``b = offset_i + sum_j linear_ij q_j``, where ``q_j = other[j]`` and j runs over the stored cells of
+    the row: with A = U'U it is ``A^-1 b + U^-1 noise_i``. With a ``shift``, ``linear_ij`` stands for
+    ``linear_ij - curvature_ij shift[j]``.
+
+    Parameters
+    ----------
+    indptr, indices : arrays
+        CSR pattern with ``len(out)`` rows.
+    curvature, linear : arrays of shape (nnz,) or float
+        Precision of each cell, and precision times target.
+    other : array of shape (m, k)
+    precision : array of shape (k, k)
+        Of the prior; symmetric and positive definite. A row without it becomes NaN.
+    noise : array of shape (n, k)
+        Standard normal numbers; zeros give the means.
+    out : array of shape (n, k)
+        Written in place. Its dtype is that of the computation.
+    offset : None or array of shape (n, k)
+        Precision of the prior times its mean.
+    shift : None or array of shape (m,)
+        Part of the scores that is known beforehand, one value a column.
+    means : None or array of shape (n, k)
+        Written in place: ``A^-1 b`` of each row.
+    n_threads : int
+
+    Returns
+    -------
+    array of shape (n, k)
+        ``out``.
+
+    Examples
+    --------
+    One cell of value 4 and precision 1, and a prior N(0, 1): the mean is 2.
+
+    >>> import numpy as np
+    >>> from unseen.kernels import als_draw
+    >>> one = np.ones((1, 1))
+    >>> als_draw(np.array([0, 1]), np.array([0]), 1.0, 4.0, one, one, np.zeros((1, 1)), np.zeros((1, 1)))
+    array([[2.]])
+    """
+    dtype = args.common_float(out)
+    out = args.in_place("out", out, dtype, out.shape)
+    other = args.dense("other", other, dtype)
+    args.same_rank(other=other, out=out)
+    indptr, indices = args.pattern(indptr, indices, len(out))
+    work = indices.size * out.shape[1] * out.shape[1] + out.size * out.shape[1] * out.shape[1] // 3
+    _kernels.als_draw(
+        indptr,
+        indices,
+        args.on_cells("curvature", curvature, len(indices), dtype),
+        args.on_cells("linear", linear, len(indices), dtype),
+        other,
+        args.dense("precision", precision, dtype),
+        None if offset is None else args.dense("offset", offset, dtype),
+        None if shift is None else args.dense("shift", shift, dtype, ndim=1),
+        args.dense("noise", noise, dtype),
+        out,
+        None if means is None else args.in_place("means", means, dtype, out.shape),
+        args.threads(n_threads, work),
+    )
+    return out
