@@ -23,6 +23,10 @@ PARAMETERS = {
     "warm_start": ("bool", "Start from the previous fit."),
     "random_state": ("int or Generator, optional", "Seed of the start."),
     "n_jobs": ("int, optional", "Threads; None takes all cores. The result does not depend on it."),
+    "device": (
+        "str, optional",
+        "'cpu', 'cuda', 'cuda:N' or 'auto', a GPU if there is one. None asks UNSEEN_DEVICE, else the CPU.",
+    ),
     "verbose": ("int", "1 shows a progress bar."),
 }
 """Type and meaning of shared parameters."""

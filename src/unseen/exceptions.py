@@ -15,6 +15,7 @@ __all__ = [
     "ClusterError",
     "ConvergenceWarning",
     "DataWarning",
+    "DeviceError",
     "DivergedError",
     "DownloadError",
     "InvalidDataError",
@@ -67,6 +68,10 @@ class ModelFileError(ValueError):
 
 class ModelWriteError(OSError, ModelFileError):
     """The system refused to write a model; ``errno`` says why. What was saved before is still there."""
+
+
+class DeviceError(ParameterError):
+    """A device was asked for that is not there or cannot be used; the message says why."""
 
 
 class ClusterError(ConnectionError, ValueError):

@@ -21,6 +21,7 @@ from unseen import kernels
 from unseen.cores import Full, LowRank
 from unseen.data import Observations
 from unseen.exceptions import UnsupportedComposition
+from unseen.kernels.providers import HostProvider, Provider
 from unseen.linalg.draws import positive, random_factor
 from unseen.linalg.factors import Pair, core_pair
 from unseen.linalg.score_gradient import Blank, ScoreGradient
@@ -63,6 +64,8 @@ class Problem(Scores):
         What the loss sees of the scores in place of the stored cells.
     n_threads : int
         Threads for all products; the result does not depend on it.
+    provider : Provider, optional
+        Where solvers that can do so compute; by default the CPU.
     """
 
     def __init__(
@@ -77,6 +80,7 @@ class Problem(Scores):
         total: TotalPart | Sequence[TotalPart] | None = None,
         measurement: Sensing | None = None,
         n_threads: int = 1,
+        provider: Provider | None = None,
     ) -> None:
         super().__init__(
             observations,
@@ -86,6 +90,7 @@ class Problem(Scores):
             known=known,
             n_threads=n_threads,
         )
+        self.provider = HostProvider(n_threads=n_threads) if provider is None else provider
         self.loss = loss
         self.total = total_parts(total)
         self.measurement = measurement

@@ -268,3 +268,11 @@ def test_errors_are_json_where_json_is_asked_for(run, files, tmp_path):
         assert said in error["message"]
         assert ended.err.endswith(f"error: {error['message']}\n")
     assert run("info", tmp_path / "none", code=1).out == ""
+
+
+def test_info_without_a_model_says_what_computes(run):
+    facts = run("info", "--json").document
+    assert facts["provider"] in ("native", "reference")
+    assert facts["default_device"] == "cpu"
+    assert (facts["cuda"] is None) == ("no_cuda" in facts)
+    assert facts["provider"] in run("info").out

@@ -12,8 +12,11 @@ from unseen.cli.output import Output
 __all__ = ["info"]
 
 
-def info(out: Output, model_path: o.ModelPath) -> None:
-    """Say what a saved model is: method, settings, sizes, ids and how the fit went."""
+def info(out: Output, model_path: o.OptionalModelPath = None) -> None:
+    """Say what a saved model is: method, settings, sizes, ids and how the fit went; or what computes here."""
+    if model_path is None:
+        describe_machine(out)
+        return
     import unseen
     from unseen.cli.labels import is_of_labels
     from unseen.cli.sources import training_ids
@@ -54,6 +57,20 @@ def info(out: Output, model_path: o.ModelPath) -> None:
     def show() -> None:
         lines = [(key, _told(value)) for key, value in document.items() if key != "command"]
         out.table(["", ""], [line for line in lines if line[1]], title=document["estimator"])
+
+    out.result(document, show)
+
+
+def describe_machine(out: Output) -> None:
+    """Say which kernels run here, and on which devices."""
+    import unseen
+    from unseen.kernels.devices import device_facts
+
+    document: dict[str, Any] = {"command": "info", "unseen": unseen.__version__, **device_facts()}
+
+    def show() -> None:
+        lines = [(key, _told(value)) for key, value in document.items() if key != "command"]
+        out.table(["", ""], [line for line in lines if line[1]], title="unseen")
 
     out.result(document, show)
 

@@ -50,6 +50,10 @@ SETTINGS = "Settings of the method"
 METHOD_HELP = f"One of {', '.join(METHODS)}."
 
 ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="Directory that `unseen fit` wrote.")]
+OptionalModelPath = Annotated[
+    Path | None,
+    typer.Argument(metavar="[MODEL]", help="What `unseen fit` wrote; else what computes here."),
+]
 Row = Annotated[
     str | None,
     typer.Option("--row", metavar="NAME", help="Column with row ids, by name or position from 0 [first]."),

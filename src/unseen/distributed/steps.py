@@ -293,10 +293,7 @@ def solve_block(
         out[:] = own
     with one_blas_thread():
         solve_side(
-            block.indptr,
-            block.indices,
-            curvature,
-            linear,
+            (block.indptr, block.indices, curvature, linear),
             around.lines,
             out,
             ridge=settings.ridge,

@@ -21,6 +21,8 @@ from unseen.docstrings import share_options
 from unseen.estimators.ids import Places
 from unseen.estimators.recommending import UNKNOWN, Recommender
 from unseen.exceptions import InvalidDataError, NotInductiveError, ParameterError
+from unseen.kernels import provider_for
+from unseen.kernels.providers import HostProvider, Provider
 from unseen.linalg.blocked import matmul
 from unseen.parallel import one_blas_thread
 from unseen.typing import Array, Features, FloatArray
@@ -375,6 +377,12 @@ class Completer(Recommender, TransformerMixin, BaseEstimator):  # type: ignore[m
 
     def _n_threads(self) -> int:
         return check_n_jobs(getattr(self, "n_jobs", None))
+
+    def _provider(self) -> Provider:
+        """Who computes: on the device of estimators that have one, else on the CPU."""
+        if not hasattr(self, "device"):
+            return HostProvider(n_threads=self._n_threads())
+        return provider_for(self.device, n_threads=self._n_threads())
 
     def _check_new_features(
         self, features: Any, side: Side, entities: Vocabulary | None = None

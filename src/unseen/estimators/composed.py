@@ -173,6 +173,7 @@ class ComposedCompleter(AveragedCompleter):
             total=[clone(part) for part in total_parts(composition.total)],
             measurement=None if composition.measurement is None else clone(composition.measurement),
             n_threads=self._n_threads(),
+            provider=self._provider(),
         )
         solver = choose_solver(problem) if composition.solver is None else clone(composition.solver)
         if not solver.averages:
@@ -201,6 +202,8 @@ class ComposedCompleter(AveragedCompleter):
         )
         state = solver.solve(problem, self._start(problem, solver, rng), rng, monitor)
         self.terms_, self.loss_, self.offsets_, self.solver_ = terms, problem.loss, offsets, solver
+        if hasattr(self, "device"):
+            self.device_ = problem.provider.label
         if isinstance(solver, Gibbs):
             self._keep_mean(solver)
             self.state_ = {key: value for key, value in state.items() if "_map." in key}

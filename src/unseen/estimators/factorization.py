@@ -96,6 +96,7 @@ class MatrixFactorization(ComposedCompleter):
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
+        device: str | None = None,
         verbose: int = 0,
     ) -> None:
         self.rank = rank
@@ -111,6 +112,7 @@ class MatrixFactorization(ComposedCompleter):
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
         self.verbose = verbose
 
     def _compose(self, has_row_features: bool, has_col_features: bool) -> Composition:

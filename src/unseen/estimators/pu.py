@@ -121,6 +121,7 @@ class BiasMC(PositiveCompleter):
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
+        device: str | None = None,
         verbose: int = 0,
     ) -> None:
         self.rank = rank
@@ -139,6 +140,7 @@ class BiasMC(PositiveCompleter):
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
         self.verbose = verbose
 
     def _rates(

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from unseen import kernels
 from unseen.data import Observations
 from unseen.exceptions import ConvergenceWarning, DataWarning, ParameterError
 from unseen.typing import BoolArray, Features
@@ -166,13 +165,8 @@ def listed_hits(
     # All rows, also those that lost nothing: lists of the others alone would look too good.
     rows = np.arange(0, hidden.shape[0], -(-hidden.shape[0] // MAX_PROBE_ROWS))
     known, wanted = training.csr[rows], hidden.csr[rows]
-    ids, scores = kernels.topk(
-        np.ascontiguousarray(model.row_factors_[rows]),
-        model.col_factors_,
-        k,
-        exclude=(known.indptr, known.indices),
-        n_threads=model._n_threads(),
-    )
+    left = np.ascontiguousarray(model.row_factors_[rows])
+    ids, scores = model._provider().topk(left, model.col_factors_, k, exclude=(known.indptr, known.indices))
     n_cols = model.col_factors_.shape[0]
     listed = np.arange(rows.size)[:, None] * n_cols + ids
     truth = np.repeat(np.arange(rows.size), np.diff(wanted.indptr)) * n_cols + wanted.indices

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from unseen import kernels
 from unseen.data import Observations
 from unseen.data.ids import SeenCells, Side
 from unseen.diagnostics.identify import identifiability, spread_of
 from unseen.diagnostics.lists import steady_lists, within_blocks
 from unseen.estimators.ids import Places, SpeaksIds
 from unseen.exceptions import InvalidDataError, ParameterError
+from unseen.kernels.providers import Provider
 from unseen.parallel import one_blas_thread
 from unseen.typing import Array, Features, FloatArray, IndexArray
 from unseen.validation import check_choice, check_count, check_positive
@@ -326,9 +326,7 @@ class Recommender(SpeaksIds):
         columns: IndexArray | None,
     ) -> Lists:
         right = self.col_factors_ if columns is None else np.ascontiguousarray(self.col_factors_[columns])
-        found, scores = kernels.topk(
-            factors, right, k, exclude=left_out, col_ids=columns, n_threads=self._n_threads()
-        )
+        found, scores = self._provider().topk(factors, right, k, exclude=left_out, col_ids=columns)
         return found, self._to_data(scores)
 
     def _similar(
@@ -352,7 +350,7 @@ class Recommender(SpeaksIds):
             directions = np.divide(directions, length, out=np.zeros_like(directions), where=length > 0)
         directions = np.ascontiguousarray(directions)
         itself = (np.arange(picked.size + 1, dtype=picked.dtype), picked)
-        near = kernels.topk(directions[picked], directions, k, exclude=itself, n_threads=self._n_threads())
+        near = self._provider().topk(directions[picked], directions, k, exclude=itself)
         found = np.full((places.size, k), -1, dtype=np.int64)
         scores = np.full((places.size, k), np.nan, dtype=near[1].dtype)
         found[places >= 0], scores[places >= 0] = near
@@ -385,7 +383,7 @@ class Recommender(SpeaksIds):
 
     if TYPE_CHECKING:  # what completers have
 
-        def _n_threads(self) -> int: ...
+        def _provider(self) -> Provider: ...
 
         def _to_data(self, scores: FloatArray) -> FloatArray: ...
 

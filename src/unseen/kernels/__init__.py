@@ -10,7 +10,7 @@ same bits for every number of threads.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -19,7 +19,10 @@ from unseen.kernels import _arguments as args
 from unseen.kernels._provider import MODULE as _kernels
 from unseen.kernels._provider import NAME as _name
 from unseen.kernels.cooccurrence import cooccurrence
+from unseen.kernels.devices import check_device, check_memory, get_provider, provider_for
 from unseen.kernels.draws import als_draw, normals
+from unseen.kernels.plan import plan
+from unseen.kernels.providers import HostProvider
 from unseen.kernels.skip_gram import joint_sweep, sgns_sweep
 from unseen.typing import FloatArray, IndexArray
 
@@ -27,12 +30,18 @@ __all__ = [
     "als_draw",
     "als_solve",
     "ccd_sweep",
+    "check_device",
+    "check_memory",
     "cooccurrence",
+    "get_provider",
     "gram",
     "isa",
     "joint_sweep",
     "normals",
+    "plan",
+    "programs",
     "provider",
+    "provider_for",
     "sddmm",
     "sgns_sweep",
     "spmm",
@@ -49,6 +58,23 @@ def provider() -> str:
 def isa() -> str:
     """Instruction set of the native code (``"baseline"``, ``"avx2"``, ``"avx512"``), or ``"numpy"``."""
     return str(_kernels.isa())
+
+
+def programs() -> list[Any]:
+    """Sources of the device code and the options that NVRTC compiles them with.
+
+    Returns
+    -------
+    list of Program
+        Each has a ``name``, a ``source``, ``options`` and the names of its ``kernels``.
+
+    Examples
+    --------
+    >>> from unseen.kernels import programs
+    >>> programs()[0].kernels[0]
+    'staged'
+    """
+    return HostProvider.programs()
 
 
 def gram(dense: FloatArray, *, n_threads: int = 1) -> FloatArray:
@@ -214,6 +240,7 @@ def als_solve(
     method: Literal["cholesky", "cg"] = "cholesky",
     cg_steps: int = 3,
     n_threads: int = 1,
+    module: Any = _kernels,
 ) -> FloatArray:
     """Solve the normal equations of every row against fixed factors of the other side.
 
@@ -248,6 +275,8 @@ def als_solve(
         ``gram + ridge[i] I`` as preconditioner, and stops early when nothing is left to improve.
     cg_steps : int
     n_threads : int
+    module : module
+        Who computes: the one that is loaded, or its twins.
 
     Returns
     -------
@@ -295,7 +324,7 @@ def als_solve(
     curvature = args.on_cells("curvature", curvature, len(indices), dtype)
     linear = args.on_cells("linear", linear, len(indices), dtype)
     n_threads = args.threads(n_threads, rank * (len(indices) + out.size))
-    _kernels.als_solve(
+    module.als_solve(
         indptr,
         indices,
         curvature,
@@ -400,6 +429,7 @@ def topk(
     exclude: tuple[IndexArray, IndexArray] | None = None,
     col_ids: IndexArray | None = None,
     n_threads: int = 1,
+    module: Any = _kernels,
 ) -> tuple[IndexArray, FloatArray]:
     """Best columns of every row of ``left @ right.T``, which is never stored.
 
@@ -413,6 +443,8 @@ def topk(
     col_ids : None or int64 array of shape (m,)
         Increasing id of each row of ``right``; None counts from 0.
     n_threads : int
+    module : module
+        Who computes: the one that is loaded, or its twins.
 
     Returns
     -------
@@ -442,6 +474,6 @@ def topk(
     if col_ids.shape != (len(right),):
         raise ParameterError(f"col_ids must have {len(right)} values, one a column; got {col_ids.shape}")
     n_threads = args.threads(n_threads, left.size * right.shape[0])
-    ids, scores = _kernels.topk(left, right, k, exclude, col_ids, n_threads)
+    ids, scores = module.topk(left, right, k, exclude, col_ids, n_threads)
     # The module counts in "long long"; the same numbers under the name that NumPy prints.
     return ids.view(np.int64), scores

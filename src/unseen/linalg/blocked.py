@@ -3,6 +3,7 @@
 A BLAS may add in another order when it gets another number of threads. Cutting the tall
 side into blocks of fixed size, multiplying each block on one BLAS thread and adding the
 results in order gives the same bits for any ``n_threads``, and the blocks run in parallel.
+Arrays that live on a device are multiplied there.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from unseen.kernels.devices import owner
 from unseen.parallel import one_blas_thread
 from unseen.typing import Array, FloatArray
 
@@ -54,6 +56,10 @@ def gram(
     left: FloatArray, right: FloatArray | None = None, *, n_threads: int = 1, block_rows: int | None = None
 ) -> FloatArray:
     """``left.T @ right`` (``right`` defaults to ``left``), accumulated in float64."""
+    place = owner(left)
+    if place is not None:
+        product: FloatArray = place.gram(left, right)
+        return product
     other = left if right is None else right
     total: Array = np.zeros((left.shape[1], other.shape[1]))
 
@@ -79,6 +85,10 @@ def matmul(tall: FloatArray, small: FloatArray, *, n_threads: int = 1) -> FloatA
 
 def multiply_in_place(tall: FloatArray, small: FloatArray, *, n_threads: int = 1) -> None:
     """``tall @ small`` with a square ``small``, written over ``tall`` without a second copy of it."""
+    place = owner(tall)
+    if place is not None:
+        tall[...] = tall @ place.asarray(small)
+        return
 
     def task(rows: slice) -> None:
         tall[rows] = tall[rows] @ small

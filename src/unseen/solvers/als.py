@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from unseen import kernels
+from unseen.data import Observations
+from unseen.kernels.providers import Cells, HostProvider, Provider
 from unseen.linalg.balance import balancing
 from unseen.linalg.blocked import gram, multiply_in_place
 from unseen.linalg.score_gradient import Blank
@@ -18,16 +19,13 @@ from unseen.solvers.base import CellTerms, Solver, Sweep, blank_constant, by_col
 from unseen.solvers.biases import split_biases
 from unseen.solvers.rules import why_not_free_factors
 from unseen.state import State
-from unseen.typing import FloatArray, IndexArray
+from unseen.typing import FloatArray
 
 __all__ = ["ALS", "solve_side"]
 
 
 def solve_side(
-    indptr: IndexArray,
-    indices: IndexArray,
-    curvature: float | FloatArray,
-    linear: float | FloatArray,
+    cells: CellTerms | Cells,
     other: FloatArray,
     out: FloatArray,
     *,
@@ -41,6 +39,7 @@ def solve_side(
     method: Literal["cholesky", "cg"] = "cholesky",
     cg_steps: int = 3,
     n_threads: int = 1,
+    provider: Provider | None = None,
 ) -> FloatArray:
     """Row factors that minimise the objective with the other side fixed.
 
@@ -48,18 +47,22 @@ def solve_side(
     over all columns through one Gram matrix (``other_gram`` = Q'CQ if it is at hand), the stored cells on
     top. ``ridge`` may have a value for each coordinate, ``row_scale`` holds f_i. A ``shift`` is a part of
     the scores that is the same in all rows, one number a column: p is fitted to what it leaves. What
-    each row has minimised is written to ``row_values``.
+    each row has minimised is written to ``row_values``. With a ``provider`` the cells are a pattern there,
+    and all arrays of the size of a side live there too.
     """
+    place = HostProvider(n_threads=n_threads) if provider is None else provider
+    if isinstance(cells, tuple):
+        cells = place.pattern(*cells, n_cols=len(other))
     k = other.shape[1]
     stretch: FloatArray | None = None
     per_row = row_scale is not None or blank.row_weights is not None
     if per_row and np.ndim(ridge) and not np.all(ridge == np.asarray(ridge)[0]):
         # One number a row multiplies the whole ridge: coordinates in which all ridges are one.
-        stretch = 1.0 / np.sqrt(np.asarray(ridge))
-        other = other * stretch.astype(other.dtype)
-        out[:] = out / stretch.astype(out.dtype)
+        stretch = place.asarray(1.0 / np.sqrt(np.asarray(ridge)), other.dtype)
+        other = other * stretch
+        out[:] = out / stretch
         ridge, other_gram = 1.0, None
-        extra_offset = None if extra_offset is None else extra_offset * stretch.astype(other.dtype)
+        extra_offset = None if extra_offset is None else extra_offset * stretch
     if not blank:
         base: FloatArray = np.zeros((k, k))
     else:
@@ -67,10 +70,11 @@ def solve_side(
         base = blank.weight * square
     ridges: FloatArray | None = None
     if per_row:
-        scale = np.ones(len(out)) if row_scale is None else row_scale
+        scale = place.xp.ones(len(out)) if row_scale is None else row_scale
         ridges = (float(np.max(ridge)) * scale).astype(other.dtype)
     else:
-        base[np.diag_indices(k)] += ridge
+        diagonal = np.diag(np.broadcast_to(np.asarray(ridge, dtype=np.float64), k))
+        base = base + (diagonal if isinstance(base, np.ndarray) else place.asarray(diagonal))
     offset: FloatArray | None = None
     if blank.weight * blank.target != 0.0:
         offset = (blank.weight * blank.target * blank.sums("col", other)).astype(other.dtype)
@@ -79,14 +83,11 @@ def solve_side(
         push = (blank.weight * gram(other, weighted[:, None], n_threads=n_threads)[:, 0]).astype(other.dtype)
         offset = -push if offset is None else offset - push
     if offset is not None and blank.row_weights is not None:
-        offset = np.outer(blank.row_weights.astype(other.dtype), offset)
+        offset = place.xp.outer(blank.row_weights.astype(other.dtype), offset)
     if extra_offset is not None:
         offset = extra_offset if offset is None else extra_offset + offset
-    kernels.als_solve(
-        indptr,
-        indices,
-        curvature,
-        linear,
+    place.als_solve(
+        cells,
         other,
         base.astype(other.dtype),
         offset,
@@ -97,10 +98,10 @@ def solve_side(
         row_values=row_values,
         method=method,
         cg_steps=cg_steps,
-        n_threads=n_threads,
+        definite=bool(np.min(ridge) > 0.0),
     )
     if stretch is not None:
-        out *= stretch.astype(out.dtype)
+        out *= stretch
     return out
 
 
@@ -114,6 +115,8 @@ class _Side:
     bias_rule: Separable | None
     blank: Blank
     """With the rows of this side as its rows."""
+    place: Provider
+    """Where the factors live; scales and weights of rows live there too, the bias's rule does not."""
 
     @property
     def row_scale(self) -> FloatArray | None:
@@ -132,22 +135,22 @@ class _Side:
         scaled = self.factors * self.rule.scale.astype(self.factors.dtype, copy=False)
         return gram(scaled, self.factors, n_threads=n_threads)
 
-    def solve(self, other: _Side, cells: CellTerms, **options: Any) -> None:
+    def solve(self, other: _Side, cells: Cells, **options: Any) -> None:
         """Bring factors and bias to their optimum, the other side fixed.
 
         The other side's biases are a shift of the target. The own bias is one more coordinate, against ones.
         """
         options |= {"blank": self.blank, "row_scale": self.row_scale, "shift": other.bias}
         if self.bias is None:
-            solve_side(*cells, other.factors, self.factors, ridge=self.rule.ridge, **options)
+            solve_side(cells, other.factors, self.factors, ridge=self.rule.ridge, **options)
             return
         assert self.bias_rule is not None
         rank = self.factors.shape[1]
-        table = _with_column(other.factors, 1.0)
-        out = _with_column(self.factors, self.bias)
+        table = self._with_column(other.factors, 1.0)
+        out = self._with_column(self.factors, self.bias)
         options["other_gram"] = None  # that of the factors alone
         ridge = np.append(np.full(rank, self.rule.ridge), self.bias_rule.ridge)
-        solve_side(*cells, table, out, ridge=ridge, **options)
+        solve_side(cells, table, out, ridge=ridge, **options)
         self.factors[:], self.bias[:] = out[:, :rank], out[:, rank]
 
     def penalty(self) -> float:
@@ -155,14 +158,14 @@ class _Side:
         if self.bias is None or self.bias_rule is None:
             return 0.0
         scale = self.bias_rule.scale
-        return replace(self.bias_rule, scale=None if scale is None else scale.ravel()).value(self.bias)
+        rule = replace(self.bias_rule, scale=None if scale is None else scale.ravel())
+        return rule.value(self.place.to_host(self.bias))
 
-
-def _with_column(factors: FloatArray, column: FloatArray | float) -> FloatArray:
-    n, k = factors.shape
-    out: FloatArray = np.empty((n, k + 1), dtype=factors.dtype)
-    out[:, :k], out[:, k] = factors, column
-    return out
+    def _with_column(self, factors: FloatArray, column: FloatArray | float) -> FloatArray:
+        n, k = factors.shape
+        out: FloatArray = self.place.xp.empty((n, k + 1), dtype=factors.dtype)
+        out[:, :k], out[:, k] = factors, column
+        return out
 
 
 class ALS(Solver):
@@ -184,6 +187,7 @@ class ALS(Solver):
     """
 
     judges_start = False  # passes over the cells are what a sweep costs
+    on_device = True
 
     def __init__(
         self,
@@ -211,19 +215,34 @@ class ALS(Solver):
         cells = problem.observations
         loss = problem.cell_loss
         curvature, linear = loss.normal_terms()
-        by_row = (cells.indptr, cells.indices, curvature, linear)
-        in_columns = by_column(cells, curvature, linear)
+        place, n_threads = problem.provider, problem.n_threads
         biases = split_biases(problem)
         term = problem.terms[biases.others[0]]
-        n_threads = problem.n_threads
-        options: dict[str, Any] = {"method": self.method, "cg_steps": self.cg_steps, "n_threads": n_threads}
+        place.reserve(_bytes_needed(cells, state[term.key("row")], curvature, linear))
+        by_row = place.pattern(
+            cells.indptr,
+            cells.indices,
+            curvature,
+            linear,
+            n_cols=cells.shape[1],
+            by_column=lambda: by_column(cells, curvature, linear),
+        )
+        in_columns = by_row.transposed
+        options: dict[str, Any] = {
+            "method": self.method,
+            "cg_steps": self.cg_steps,
+            "n_threads": n_threads,
+            "provider": place,
+        }
+        there = _blank_at(loss.blank, place)
         rows, cols = (
             _Side(
-                np.array(state[term.key(side)]),
-                None if bias is None else np.array(state[bias.key("core")]).ravel(),
-                _ridge(problem, term.key(side)),
+                place.copy(state[term.key(side)]),
+                None if bias is None else place.copy(state[bias.key("core")]).ravel(),
+                _scale_at(_ridge(problem, term.key(side)), place),
                 None if bias is None else _ridge(problem, bias.key("core")),
-                loss.blank if side == "row" else loss.blank.transposed,
+                there if side == "row" else there.transposed,
+                place,
             )
             for side, bias in (("row", biases.row), ("col", biases.col))
         )
@@ -231,11 +250,12 @@ class ALS(Solver):
         state = {key: value for key, value in state.items() if key not in moved}
         row_gram, col_gram = rows.gram(n_threads), None
         col_penalty: FloatArray | None = None
-        row_values = np.empty(cells.shape[0])
+        row_values = place.xp.empty(cells.shape[0])
         constant = loss.normal_constant()
         while True:
             if rows.rule.ridge and col_gram is not None and col_penalty is not None:
-                rotations = balancing(rows.penalty_gram(row_gram, n_threads), col_penalty)
+                squares = (rows.penalty_gram(row_gram, n_threads), col_penalty)
+                rotations = balancing(*map(place.to_host, squares))
                 for side, rotation in zip((rows, cols), rotations[:2], strict=True):
                     multiply_in_place(side.factors, rotation.astype(side.factors.dtype), n_threads=n_threads)
                 plain = rows.rule.scale is None and not rows.blank.separable
@@ -250,9 +270,30 @@ class ALS(Solver):
                 if bias is not None and core is not None:
                     state[bias.key("core")] = core[:, None] if bias is biases.row else core[None]
             # The rows were solved last: what they minimised is all but constants and the columns' penalty.
-            value = float(row_values.sum()) + constant + blank_constant(problem, cols.bias)
+            col_bias = None if cols.bias is None else place.to_host(cols.bias)
+            value = float(row_values.sum()) + constant + blank_constant(problem, col_bias)
             penalty = 0.5 * cols.rule.ridge * float(np.trace(col_penalty)) + cols.penalty()
             yield Sweep(dict(state), value + penalty, {})
+
+
+def _bytes_needed(
+    cells: Observations, start: FloatArray, curvature: float | FloatArray, linear: float | FloatArray
+) -> float:
+    """Most memory that a fit takes where it runs: both orders of the cells, factors, a table and a start."""
+    n, m = cells.shape
+    by_cell = sum(start.itemsize for part in (curvature, linear) if np.ndim(part))
+    width = start.itemsize * start.shape[1]
+    return float(cells.nnz * (8 + 2 * by_cell) + (n + m + 2 * max(n, m)) * width + 24 * (n + m))
+
+
+def _blank_at(blank: Blank, place: Provider) -> Blank:
+    """The background with its weights where the factors live."""
+    rows, cols = (None if w is None else place.asarray(w) for w in (blank.row_weights, blank.col_weights))
+    return replace(blank, row_weights=rows, col_weights=cols)
+
+
+def _scale_at(rule: Separable, place: Provider) -> Separable:
+    return rule if rule.scale is None else replace(rule, scale=place.asarray(rule.scale))
 
 
 def _ridge(problem: Problem, key: str) -> Separable:

@@ -101,6 +101,11 @@ class Monitor:
         self._clock = time.perf_counter()
         self._bar = tqdm(total=max_iter, desc=label, disable=not verbose, leave=False)
 
+    @property
+    def validates(self) -> bool:
+        """Whether it looks at the states."""
+        return self._validate is not None
+
     def start(self, objective: float, sweep: Sweep | None = None) -> None:
         """Take the objective of the starting point, against which the first sweep is judged.
 
@@ -192,6 +197,8 @@ class Solver(BaseEstimator):  # type: ignore[misc]
     averages: ClassVar[bool] = False
     """Whether it draws solutions to average over instead of going to the best; it then says itself how many
     sweeps that takes."""
+    on_device: ClassVar[bool] = False
+    """Whether it computes where the problem's provider keeps its arrays; others run on the CPU alone."""
     former_params: ClassVar[tuple[str, ...]] = ()
     """Parameters that saved models may still name; what they said is in the problem now."""
 
@@ -213,6 +220,10 @@ class Solver(BaseEstimator):  # type: ignore[misc]
             if not isinstance(part, self.takes_total):
                 heeded = " and ".join(kind.__name__ for kind in self.takes_total) or "none at all"
                 return f"{part} is asked of all scores, and of such parts it takes {heeded}"
+        if problem.provider.device != "cpu" and not self.on_device:
+            return (
+                f"it runs on the CPU alone, and the problem is on {problem.provider.device}; use device='cpu'"
+            )
         if problem.measurement is not None and not self.takes_measurement:
             return "the loss sees measurements in place of cells; use AlternatingLineSearch"
         return self.refuses(problem)
@@ -243,12 +254,16 @@ class Solver(BaseEstimator):  # type: ignore[misc]
             monitor.start(problem.value(state))
         sweeps = self.sweeps(problem, state, rng)
         del state  # the start can be freed as soon as the solver has made a copy
+        home = problem.provider.to_host
         for sweep in sweeps:
+            if monitor.validates:
+                sweep = sweep._replace(state={key: home(value) for key, value in sweep.state.items()})
             state = sweep.state
             if monitor.record(sweep):
                 break
         monitor.close()
-        return state if monitor.best_state is None else monitor.best_state
+        state = state if monitor.best_state is None else monitor.best_state
+        return {key: home(value) for key, value in state.items()}
 
 
 def by_column(cells: Observations, curvature: float | FloatArray, linear: float | FloatArray) -> CellTerms:

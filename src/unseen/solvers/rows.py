@@ -73,10 +73,7 @@ def solve_rows(
         )
     out = np.zeros((cells.shape[0], other.shape[1]), dtype=other.dtype)
     return solve_side(
-        cells.indptr,
-        cells.indices,
-        curvature,
-        linear,
+        (cells.indptr, cells.indices, curvature, linear),
         other,
         out,
         ridge=ridges,

@@ -1,0 +1,1 @@
+"""CUDA C++ sources, and the provider that compiles and runs them."""
