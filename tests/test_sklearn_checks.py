@@ -41,6 +41,7 @@ from unseen import (
     ShiftMC,
     SoftImpute,
     SparseBilinear,
+    SpectralFilter,
     SPPMIEmbedding,
 )
 from unseen.baselines import NMF, PMF, LowDensityNMF, OneBitMC, Popularity, SpectralPairs
@@ -124,6 +125,7 @@ def reasons(estimator: Any) -> dict[str, str]:
         ShiftMC(2, rho=0.5, weights=False),
         BiasIMC(2, alpha=0.9, weights=False),
         ShiftIMC(2, rho=0.5, weights=False),
+        SpectralFilter(2, weights=False),
         PUClustering(3),
         GIMCClustering(3, n_components=8, max_iter=3),
         MCCC(3),

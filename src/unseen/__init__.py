@@ -65,6 +65,7 @@ if TYPE_CHECKING:
         ShiftMC,
         SoftImpute,
         SparseBilinear,
+        SpectralFilter,
     )
     from unseen.io import load
     from unseen.losses import Background, Biased, Logistic, Shifted, Squared
@@ -95,6 +96,7 @@ _HOME = {
     "Maxide": "estimators",
     "MixedLinear": "estimators",
     "SparseBilinear": "estimators",
+    "SpectralFilter": "estimators",
     "Completion": "estimators",
     "GIMC": "estimators",
     "GIMCClustering": "estimators",
@@ -198,6 +200,7 @@ __all__ = [
     "Shifted",
     "SoftImpute",
     "SparseBilinear",
+    "SpectralFilter",
     "Squared",
     "Standardized",
     "Tanh",

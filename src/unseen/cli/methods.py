@@ -62,6 +62,7 @@ METHODS = {
     "sparse-bilinear": Method("SparseBilinear", "explicit"),
     "bias-mc": Method("BiasMC", "positive", ("links",)),
     "shift-mc": Method("ShiftMC", "positive", ("links",)),
+    "spectral-filter": Method("SpectralFilter", "positive"),
     "bias-imc": Method("BiasIMC", "positive"),
     "shift-imc": Method("ShiftIMC", "positive"),
     "common-neighbors": Method("CommonNeighbors", "links", module="unseen.links"),

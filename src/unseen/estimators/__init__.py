@@ -17,6 +17,7 @@ from unseen.estimators.pu import BiasMC, ShiftMC
 from unseen.estimators.pu_inductive import BiasIMC, ShiftIMC
 from unseen.estimators.side_information import DirtyIMC, Maxide
 from unseen.estimators.sparse_bilinear import SparseBilinear
+from unseen.estimators.spectral_filter import SpectralFilter
 
 __all__ = [
     "GIMC",
@@ -45,4 +46,5 @@ __all__ = [
     "ShiftMC",
     "SoftImpute",
     "SparseBilinear",
+    "SpectralFilter",
 ]

@@ -26,7 +26,7 @@ from unseen.totals import ScoreBox
 from unseen.typing import Array, BoolArray, Features, FloatArray
 from unseen.validation import check_choice, check_fraction, check_rng
 
-__all__ = ["PositiveCompleter"]
+__all__ = ["PositiveCompleter", "read_positives"]
 
 THRESHOLD_SAMPLE = 200_000
 """Cells drawn to find a quantile of the scores."""
@@ -77,12 +77,7 @@ class PositiveCompleter(ComposedCompleter):
     # -- fitting ---------------------------------------------------------------------
 
     def _read_target(self, X: Any) -> Observations:
-        if self.weights not in (None, True, False):
-            raise ParameterError(f"weights must be None, True or False, got {self.weights!r}.")
-        # Repeated events add up to a weight; without weights a repeated positive is one positive.
-        merge: Any = "sum" if self.weights else "mean"
-        cells = Observations.from_any(X, duplicates=merge, accept_nan=not sparse.issparse(X))
-        return _positives(cells, self.weights)
+        return read_positives(X, self.weights)
 
     def _refuse_empty(self, cells: Observations) -> None:
         if n_positives(cells) == 0:
@@ -222,6 +217,16 @@ class PositiveCompleter(ComposedCompleter):
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
         return tags
+
+
+def read_positives(X: Any, weights: bool | None) -> Observations:
+    """Cells that are positives; ``weights`` says what values other than one mean."""
+    if weights not in (None, True, False):
+        raise ParameterError(f"weights must be None, True or False, got {weights!r}.")
+    # Repeated events add up to a weight; without weights a repeated positive is one positive.
+    merge: Any = "sum" if weights else "mean"
+    cells = Observations.from_any(X, duplicates=merge, accept_nan=not sparse.issparse(X))
+    return _positives(cells, weights)
 
 
 def _positives(cells: Observations, weights: bool | None) -> Observations:

@@ -1,0 +1,227 @@
+"""A linear filter of positives: shared neighbours and leading singular vectors of the normalised matrix."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+
+from unseen import kernels
+from unseen.data import Observations
+from unseen.estimators.pu_base import read_positives
+from unseen.estimators.row_scores import RowParts, RowScores
+from unseen.exceptions import InvalidDataError, ParameterError
+from unseen.linalg.lowrank_sum import LowRankPlusSparse
+from unseen.linalg.svt import thresholded_svd
+from unseen.parallel import one_blas_thread
+from unseen.typing import CSR, FloatArray, IndexArray
+from unseen.validation import check_count, check_pair, check_positive, check_rng
+
+__all__ = ["SpectralFilter"]
+
+SVD_TOL = 1e-3
+"""Residual of singular vectors beside the largest value: what lies below is one band to the filter."""
+
+
+class SpectralFilter(RowScores):
+    """Lists from positives without training: a linear filter of each row's own positives.
+
+    With R the positives, d_u and d_i the sums of their rows and columns, degree powers (a, b) and
+    N = D_u^-a R D_i^-b divided by its largest singular value, the scores are
+
+        S = R D_i^-b N_0' N  +  low_pass R D_i^-b V diag(s^spectrum_power) V' D_i^b
+
+    with ``N_0 = D_u^-a R`` over the same number. The first part counts rows that share a column with the row
+    and have the other column, those with many positives less. The second keeps what the ``rank`` leading
+    right singular vectors V of N (values s) see of the row; with ``spectrum_power=0`` it is an ideal low-pass
+    filter. Powers (0.5, 0.5) make N N' a random walk.
+
+    Nothing is learned but the singular vectors, so a fit takes about as long as a truncated SVD. Blank
+    cells are unlabelled. Repeated or larger values count more only with ``weights=True``.
+
+    Parameters
+    ----------
+    rank : int, default=256
+        Singular vectors of the low-pass part.
+    low_pass : float, default=0.1
+        Weight of the low-pass part; 0 leaves it out.
+    degree_power : float or (float, float), default=(0.35, 0.4)
+        How far rows with many positives, and columns with many, are held back.
+    spectrum_power : float, default=0.0
+        How far the singular vectors of small values are held back.
+    weights : bool, optional
+        None: values other than one are refused. True: a value is the weight of its positive, repeated
+        cells add up. False: every non-zero is one positive.
+    random_state : int or Generator, optional
+        Seed of the search for singular vectors.
+    n_jobs : int, optional
+        Threads; all cores by default. Results do not depend on it.
+
+    Attributes
+    ----------
+    positives_ : csr_array
+        The training positives with their weights.
+    row_scale_, col_scale_ : ndarray
+        ``d_u^-2a`` over the square of N's largest singular value, and ``d_i^-b``; zero without positives.
+    singular_values_ : ndarray of shape (rank,)
+        Of N, the largest being one.
+    left_basis_, right_basis_ : ndarray of shape (n_cols, rank)
+        ``D_i^-b V`` and ``D_i^b V``.
+    history_ : list of dict
+        Empty: nothing is iterated.
+    n_iter_ : int
+        1.
+    converged_ : bool
+        True.
+
+    References
+    ----------
+    Shen et al. (2021), "How powerful is graph convolution for recommendation?", for the filter;
+    Fu et al. (2022), "Revisiting neighborhood-based link prediction for collaborative filtering", for free
+    powers of degrees.
+
+    Examples
+    --------
+    >>> from unseen import SpectralFilter
+    >>> from unseen.datasets import make_positives
+    >>> from unseen.metrics import recall_at_k
+    >>> data = make_positives(200, 100, n_groups=4, inside=1.0, across=0.0, rho=0.5, random_state=0)
+    >>> model = SpectralFilter(rank=4).fit(data.observations)
+    >>> lists, scores = model.recommend(range(200), k=20, exclude=data.observations)
+    >>> bool(recall_at_k(data.hidden, lists, 20) > 0.95)
+    True
+    """
+
+    def __init__(
+        self,
+        rank: int = 256,
+        *,
+        low_pass: float = 0.1,
+        degree_power: float | tuple[float, float] = (0.35, 0.4),
+        spectrum_power: float = 0.0,
+        weights: bool | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.rank = rank
+        self.low_pass = low_pass
+        self.degree_power = degree_power
+        self.spectrum_power = spectrum_power
+        self.weights = weights
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: None = None, *, row_features: Any = None, col_features: Any = None) -> Self:
+        """Normalise the positives and find their leading singular vectors.
+
+        Parameters
+        ----------
+        X : sparse matrix, array or Observations of shape (n_rows, n_cols)
+            Stored non-zeros are positives, all other cells are unlabelled.
+        y : None
+            Ignored; there for scikit-learn.
+        row_features, col_features : None
+            Not used by this model; refused if given.
+
+        Returns
+        -------
+        self
+        """
+        if row_features is not None or col_features is not None:
+            raise ParameterError("SpectralFilter takes no row_features or col_features; use BiasIMC")
+        powers = check_pair("degree_power", self.degree_power)
+        rank = check_count("rank", self.rank)
+        low_pass = check_positive("low_pass", self.low_pass, strict=False)
+        spectrum_power = check_positive("spectrum_power", self.spectrum_power, strict=False)
+        cells = self._read_target(X)
+        if not cells.values.any():
+            raise InvalidDataError(f"X ({cells.shape[0]} x {cells.shape[1]}) has no observed cell above zero")
+        with one_blas_thread():
+            self._fit_cells(cells, powers, rank if low_pass else 1, low_pass, spectrum_power)
+        self.history_: list[dict[str, Any]] = []
+        self.n_iter_, self.converged_ = 1, True
+        self._remember(cells)
+        return self
+
+    def _fit_cells(
+        self,
+        cells: Observations,
+        powers: tuple[float, float],
+        rank: int,
+        low_pass: float,
+        spectrum_power: float,
+    ) -> None:
+        ones = self._weighed(cells)
+        degrees = [np.asarray(ones.sum(axis=axis), dtype=np.float64) for axis in (1, 0)]
+        row_scale, col_scale = (
+            np.power(total, -power, out=np.zeros_like(total), where=total > 0)
+            for total, power in zip(degrees, powers, strict=True)
+        )
+        normal = (ones.data * row_scale[cells.rows] * col_scale[cells.indices]).astype(cells.dtype)
+        empty = [np.zeros((size, 0), dtype=cells.dtype) for size in cells.shape]
+        operator = LowRankPlusSparse(cells, normal, empty[0], empty[1], self._n_threads())
+        rng = check_rng(self.random_state)
+        start = rng.standard_normal((cells.shape[1], min(rank, *cells.shape))).astype(cells.dtype)
+        found = thresholded_svd(operator, 0.0, start=start, rng=rng, tol=SVD_TOL, max_rank=rank)
+        largest = float(found.s[0])
+        self.positives_ = ones
+        self.row_scale_ = (row_scale / largest) ** 2
+        self.col_scale_ = col_scale
+        self.singular_values_ = found.s / found.s.dtype.type(largest)
+        keep = len(found.s) if low_pass else 0
+        gain = low_pass * self.singular_values_[:keep].astype(np.float64) ** spectrum_power
+        v = found.v[:, :keep].astype(np.float64)
+        back = np.divide(1.0, col_scale, out=np.zeros_like(col_scale), where=col_scale > 0)
+        self.left_basis_ = (v * col_scale[:, None] * gain).astype(cells.dtype)
+        self.right_basis_ = (v * back[:, None]).astype(cells.dtype)
+
+    # -- scores ----------------------------------------------------------------------
+
+    def _read_target(self, X: Any) -> Observations:
+        return read_positives(X, self.weights)
+
+    def _weighed(self, cells: Observations) -> CSR:
+        """Positives as a matrix of their weights; one of weight zero is not there."""
+        weights = cells.values if cells.weights is None else cells.values * cells.weights
+        return sparse.csr_array((weights.astype(cells.dtype), cells.indices, cells.indptr), shape=cells.shape)
+
+    def _parts(self, rows: IndexArray) -> RowParts:
+        return self._filtered(self.positives_[rows])
+
+    def _filtered(self, own: CSR) -> RowParts:
+        """The filter, applied to rows of positives."""
+        cells, n_threads = self.positives_, self._n_threads()
+        scale = self.col_scale_.astype(cells.dtype)
+        spread = sparse.csr_array((own.data * scale[own.indices], own.indices, own.indptr), shape=own.shape)
+        near = np.ascontiguousarray((cells @ spread.T).toarray())  # of all rows, how far they share columns
+        near *= self.row_scale_.astype(near.dtype)[:, None]
+        n_cols = cells.shape[1]
+        block = kernels.spmm_t(cells.indptr, cells.indices, cells.data, near, n_cols, n_threads=n_threads)
+        block *= scale[:, None]
+        if not self.left_basis_.shape[1]:
+            return RowParts(block)
+        left = kernels.spmm(own.indptr, own.indices, own.data, self.left_basis_, n_threads=n_threads)
+        return RowParts(block, left, self.right_basis_)
+
+    def _scores_from(self, cells: CSR) -> FloatArray:
+        step = self._rows_at_a_time()
+        out = np.empty(cells.shape, dtype=self._dtype())
+        for start in range(0, cells.shape[0], step):
+            part = slice(start, start + step)
+            out[part] = self._filtered(cells[part]).dense(self._n_threads())
+        return out
+
+    def _fold_in(self, cells: Observations, row_features: Any) -> FloatArray:
+        return self._scores_from(self._weighed(cells).astype(self._dtype()))
+
+    def _n_rows(self) -> int:
+        return int(self.positives_.shape[0])
+
+    def _dtype(self) -> np.dtype[Any]:
+        return np.dtype(self.positives_.dtype)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        return tags
