@@ -13,6 +13,7 @@ SAYS = {
     "papers": "experiments of the papers; not installed",
     "cli": "the command",
     "comparison": "reports, figures, fits by blocks of rows",
+    "blends": "several models as one",
     "links": "links, baselines, labels: models beside the core",
     "model_selection": "estimators, splits and searches, embeddings",
     "datasets": "data sets, metrics, saving; solvers",

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
         baselines as baselines,
     )
     from unseen import (
+        blends as blends,
+    )
+    from unseen import (
         datasets as datasets,
     )
     from unseen import (
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
     from unseen import (
         plotting as plotting,
     )
+    from unseen.blends import Blend
     from unseen.cores import Full, LowRank
     from unseen.data import Observations, Vocabulary
     from unseen.embeddings import SPPMIEmbedding
@@ -92,6 +96,7 @@ _HOME = {
     "BiasIMC": "estimators",
     "BiasMC": "estimators",
     "BiasModel": "estimators",
+    "Blend": "blends",
     "DirtyIMC": "estimators",
     "Maxide": "estimators",
     "MixedLinear": "estimators",
@@ -142,6 +147,7 @@ _HOME = {
 }
 _MODULES = (
     "baselines",
+    "blends",
     "data",
     "datasets",
     "diagnostics",
@@ -170,6 +176,7 @@ __all__ = [
     "BiasMC",
     "BiasModel",
     "Biased",
+    "Blend",
     "Box",
     "Completion",
     "Constant",
@@ -209,6 +216,7 @@ __all__ = [
     "Whitened",
     "WithOnes",
     "baselines",
+    "blends",
     "datasets",
     "diagnostics",
     "distributed",

@@ -32,6 +32,7 @@ PUBLIC_MODULES = (
     "unseen.links",
     "unseen.baselines",
     "unseen.multilabel",
+    "unseen.blends",
 )
 """Where classes are looked up by name; the name stays valid when the code moves inside."""
 MAX_DEPTH = 60
