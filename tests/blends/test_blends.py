@@ -204,3 +204,21 @@ def test_wrong_arguments_are_named(positives: Any) -> None:
     ):
         with pytest.raises(ParameterError, match=word):
             Blend(models, **options).fit(cells, None)
+
+
+def test_models_with_ids_speak_ids() -> None:
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "user": [f"u{i}" for i in rng.integers(30, size=300)],
+            "item": [f"i{j}" for j in rng.integers(20, size=300)],
+        }
+    ).drop_duplicates()
+    cells = Observations.from_frame(frame, row="user", col="item")
+    models = [SpectralFilter(3, random_state=0), BiasMC(3, alpha=0.9, random_state=0)]
+    blend = Blend(models, weights=[1.0, 1.0]).fit(cells)
+    ids, scores = blend.recommend(["u3", "u7"], k=4)
+    again = [blend.predict_entries(["u3"] * 4, ids[0]), blend.predict_entries(["u7"] * 4, ids[1])]
+    assert np.allclose(again, scores)
+    assert not set(ids[0]) & set(frame.item[frame.user == "u3"])

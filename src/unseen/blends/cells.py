@@ -100,7 +100,6 @@ class CellBlend(Blend, RowScores):
         self.models_ = [model.fit(cells, **features) for model in self._copies()]
         self.history_: list[dict[str, Any]] = []
         self.n_iter_, self.converged_ = 1, True
-        self.row_ids_, self.col_ids_ = cells.row_ids, cells.col_ids
         self._remember(cells)
         return self
 
@@ -132,7 +131,9 @@ class CellBlend(Blend, RowScores):
 
     def _for_values(self, models: list[Any], split: Split) -> FloatArray:
         test = split.test
-        predictions = np.column_stack([model.predict_entries(test.rows, test.indices) for model in models])
+        predictions = np.column_stack(
+            [model.predict_entries(test.rows, test.indices, positions=True) for model in models]
+        )
         weights = simplex_weights(predictions, test.values, test.weights)
         columns = np.column_stack([predictions, predictions @ weights]) - test.values[:, None]
         self.validation_scores_ = np.sqrt(np.average(columns**2, axis=0, weights=test.weights))
@@ -175,7 +176,7 @@ class CellBlend(Blend, RowScores):
     def _of_rows(self, model: Any, rows: IndexArray) -> FloatArray:
         """Scores (predictions, where values are blended) of training rows."""
         if hasattr(model, "score_rows"):
-            scores: FloatArray = model.score_rows(rows)
+            scores: FloatArray = model.score_rows(rows, positions=True)
         else:
             with one_blas_thread():
                 scores = matmul(model.row_factors_[rows], model.col_factors_.T, n_threads=self._n_threads())
@@ -193,7 +194,7 @@ class CellBlend(Blend, RowScores):
         given = {} if row_features is None else {"row_features": row_features}
         parts = []
         for model in self.models_:
-            factors = model.fold_in(cells, **given)
+            factors = model.fold_in(cells, positions=True, **given)
             scores = factors if hasattr(model, "score_rows") else factors @ model.col_factors_.T
             parts.append(scores if self.as_lists_ else model._to_data(scores))
         return self._sum(parts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy import sparse
@@ -110,4 +110,4 @@ class LabelBlend(Blend, MultiLabelClassifier):
 def scaled(model: Any, X: Features) -> FloatArray:
     """Scores of all labels for a block of rows, on a scale that models share."""
     found: Any = model._scores(X)
-    return standardised(np.asarray(sparse.csr_array(found).toarray() if sparse.issparse(found) else found))
+    return standardised(np.asarray(cast(Any, found).toarray() if sparse.issparse(found) else found))
