@@ -18,6 +18,7 @@ __all__ = [
     "DeviceError",
     "DivergedError",
     "DownloadError",
+    "DriftWarning",
     "InvalidDataError",
     "ModelFileError",
     "ModelWriteError",
@@ -80,6 +81,10 @@ class ClusterError(ConnectionError, ValueError):
 
 class DownloadError(ValueError):
     """A dataset could not be fetched or did not have the expected digest."""
+
+
+class DriftWarning(UserWarning):
+    """An updated model has moved away from what a fit to all cells would give."""
 
 
 class DataWarning(UserWarning):

@@ -2,6 +2,7 @@
 
 from unseen.data.extreme import read_extreme, read_svmlight, write_extreme
 from unseen.data.features import align
+from unseen.data.merging import TrainingCells
 from unseen.data.observations import CSCPattern, Observations
 from unseen.data.origin import Origin
 from unseen.data.readers import read_edges, read_triples
@@ -11,6 +12,7 @@ __all__ = [
     "CSCPattern",
     "Observations",
     "Origin",
+    "TrainingCells",
     "Vocabulary",
     "align",
     "read_edges",

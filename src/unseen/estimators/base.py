@@ -15,11 +15,13 @@ from unseen import io
 from unseen.data import Observations, Origin, Vocabulary
 from unseen.data.feature_frames import NamedFeatures, read_features
 from unseen.data.ids import SeenCells, Side
+from unseen.data.merging import TrainingCells
 from unseen.data.pattern import Pattern
 from unseen.diagnostics.identify import Spread, TrainingData, identifiability
 from unseen.docstrings import share_options
 from unseen.estimators.ids import Places
 from unseen.estimators.recommending import UNKNOWN, Recommender
+from unseen.estimators.updating import Updates
 from unseen.exceptions import InvalidDataError, NotInductiveError, ParameterError
 from unseen.kernels import provider_for
 from unseen.kernels.providers import HostProvider, Provider
@@ -38,7 +40,7 @@ def refuse_weights(cells: Observations, model: Any, why: str) -> Observations:
     return cells
 
 
-class Completer(Recommender, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class Completer(Recommender, Updates, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the estimators that complete a matrix.
 
     Subclasses fit ``row_factors_`` and ``col_factors_`` and say how rows and columns that
@@ -406,7 +408,7 @@ class Completer(Recommender, TransformerMixin, BaseEstimator):  # type: ignore[m
             )
         return read
 
-    def save(self, path: str | PathLike[str], *, seen: bool = True) -> None:
+    def save(self, path: str | PathLike[str], *, seen: bool = True, cells: bool = False) -> None:
         """Write the fitted model to a directory, replacing an older one only when complete.
 
         Parameters
@@ -416,12 +418,17 @@ class Completer(Recommender, TransformerMixin, BaseEstimator):  # type: ignore[m
         seen : bool, default=True
             Also write which cells the model was fitted to (not their values), for ``recommend``; without them
             the loaded model asks for ``exclude``.
+        cells : bool, default=False
+            Also write the cells themselves and the features that the model was fitted to, so that
+            :meth:`partial_fit` works on the loaded model.
         """
         check_is_fitted(self)
-        model = self
+        model = copy(self)
+        model.__dict__.pop("training_", None)
         if not seen:
-            model = copy(self)
             model.seen_ = None
+        if cells:
+            model.training_ = TrainingCells.of(*self._training_data())
         io.save(model, path)
 
     def __sklearn_tags__(self) -> Any:

@@ -13,7 +13,9 @@ from sklearn.base import clone
 from unseen import kernels
 from unseen.data import Observations
 from unseen.data.feature_frames import read_features
+from unseen.data.merging import Merged
 from unseen.estimators.averaged import AveragedCompleter
+from unseen.estimators.refreshing import absorb
 from unseen.exceptions import InvalidDataError, ParameterError
 from unseen.losses import Loss, blank_of
 from unseen.offsets import Offsets, fit_offsets
@@ -140,6 +142,9 @@ class ComposedCompleter(AveragedCompleter):
             setattr(self, f"n_{side}_features_in_", None if checked is None else checked.shape[1])
         self.row_feature_names_, self.col_feature_names_ = names["row"], names["col"]
         return self
+
+    def _absorb(self, merged: Merged, features: dict[str, Features | None]) -> None:
+        absorb(self, merged, features)
 
     def _refuse_empty(self, cells: Observations) -> None:
         if cells.nnz == 0 or not (cells.weights is None or cells.weights.any()):

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from unseen.data import Observations
 from unseen.data.ids import Side
 from unseen.estimators.base import Completer
+from unseen.estimators.refreshing import as_cols, mirrored
 from unseen.exceptions import NotInductiveError
 from unseen.linalg.designs import Design
 from unseen.losses import Loss, blank_of
@@ -154,6 +155,13 @@ class FactoredCompleter(Completer):
         fixed = Pair(known, right) if known.any() else None
         known[:, free] = solve_rows(cells, self.loss_, terms, fixed, n_threads=self._n_threads())
         return known
+
+    def _mirrored(self) -> FactoredCompleter:
+        twin: FactoredCompleter = mirrored(self)
+        return twin
+
+    def _as_cols(self, factors: FloatArray) -> FloatArray:
+        return as_cols(factors, self.offsets_)
 
     def _columns(self) -> list[slice]:
         """Columns of the factors that belong to each term."""

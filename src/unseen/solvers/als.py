@@ -19,9 +19,9 @@ from unseen.solvers.base import CellTerms, Solver, Sweep, blank_constant, by_col
 from unseen.solvers.biases import split_biases
 from unseen.solvers.rules import why_not_free_factors
 from unseen.state import State
-from unseen.typing import FloatArray
+from unseen.typing import FloatArray, IndexArray
 
-__all__ = ["ALS", "solve_side"]
+__all__ = ["ALS", "Side", "sides_of", "solve_side", "with_sides"]
 
 
 def solve_side(
@@ -106,7 +106,7 @@ def solve_side(
 
 
 @dataclass
-class _Side:
+class Side:
     """Factors of rows or columns and, where the composition has them, their biases."""
 
     factors: FloatArray
@@ -135,7 +135,7 @@ class _Side:
         scaled = self.factors * self.rule.scale.astype(self.factors.dtype, copy=False)
         return gram(scaled, self.factors, n_threads=n_threads)
 
-    def solve(self, other: _Side, cells: Cells, **options: Any) -> None:
+    def solve(self, other: Side, cells: CellTerms | Cells, **options: Any) -> None:
         """Bring factors and bias to their optimum, the other side fixed.
 
         The other side's biases are a shift of the target. The own bias is one more coordinate, against ones.
@@ -152,6 +152,29 @@ class _Side:
         ridge = np.append(np.full(rank, self.rule.ridge), self.bias_rule.ridge)
         solve_side(cells, table, out, ridge=ridge, **options)
         self.factors[:], self.bias[:] = out[:, :rank], out[:, rank]
+
+    def part(self, picked: IndexArray) -> Side:
+        """Some of the rows of this side, copied."""
+        rules = [
+            rule if rule is None or rule.scale is None else replace(rule, scale=rule.scale.ravel()[picked])
+            for rule in (self.rule, self.bias_rule)
+        ]
+        weights = self.blank.row_weights
+        assert rules[0] is not None
+        return Side(
+            self.factors[picked],
+            None if self.bias is None else self.bias[picked],
+            rules[0],
+            rules[1],
+            self.blank if weights is None else replace(self.blank, row_weights=weights[picked]),
+            self.place,
+        )
+
+    def put(self, picked: IndexArray, part: Side) -> None:
+        """Take over what :meth:`part` has become."""
+        self.factors[picked] = part.factors
+        if self.bias is not None:
+            self.bias[picked] = part.bias
 
     def penalty(self) -> float:
         """Penalty of the biases alone."""
@@ -216,8 +239,7 @@ class ALS(Solver):
         loss = problem.cell_loss
         curvature, linear = loss.normal_terms()
         place, n_threads = problem.provider, problem.n_threads
-        biases = split_biases(problem)
-        term = problem.terms[biases.others[0]]
+        term = problem.terms[split_biases(problem).others[0]]
         place.reserve(_bytes_needed(cells, state[term.key("row")], curvature, linear))
         by_row = place.pattern(
             cells.indptr,
@@ -234,20 +256,7 @@ class ALS(Solver):
             "n_threads": n_threads,
             "provider": place,
         }
-        there = _blank_at(loss.blank, place)
-        rows, cols = (
-            _Side(
-                place.copy(state[term.key(side)]),
-                None if bias is None else place.copy(state[bias.key("core")]).ravel(),
-                _scale_at(_ridge(problem, term.key(side)), place),
-                None if bias is None else _ridge(problem, bias.key("core")),
-                there if side == "row" else there.transposed,
-                place,
-            )
-            for side, bias in (("row", biases.row), ("col", biases.col))
-        )
-        moved = (term.key("row"), term.key("col"))
-        state = {key: value for key, value in state.items() if key not in moved}
+        rows, cols = sides_of(problem, state, place)
         row_gram, col_gram = rows.gram(n_threads), None
         col_penalty: FloatArray | None = None
         row_values = place.xp.empty(cells.shape[0])
@@ -265,10 +274,7 @@ class ALS(Solver):
             col_penalty = cols.penalty_gram(col_gram, n_threads)
             rows.solve(cols, by_row, other_gram=col_gram, row_values=row_values, **options)
             row_gram = rows.gram(n_threads)
-            state = {**state, moved[0]: rows.factors, moved[1]: cols.factors}
-            for bias, core in ((biases.row, rows.bias), (biases.col, cols.bias)):
-                if bias is not None and core is not None:
-                    state[bias.key("core")] = core[:, None] if bias is biases.row else core[None]
+            state = with_sides(problem, state, rows, cols)
             # The rows were solved last: what they minimised is all but constants and the columns' penalty.
             col_bias = None if cols.bias is None else place.to_host(cols.bias)
             value = float(row_values.sum()) + constant + blank_constant(problem, col_bias)
@@ -294,6 +300,35 @@ def _blank_at(blank: Blank, place: Provider) -> Blank:
 
 def _scale_at(rule: Separable, place: Provider) -> Separable:
     return rule if rule.scale is None else replace(rule, scale=place.asarray(rule.scale))
+
+
+def sides_of(problem: Problem, state: State, place: Provider) -> tuple[Side, Side]:
+    """Copies of the factors of rows and columns at a provider, with what a solve needs to know of them."""
+    biases, blank = split_biases(problem), _blank_at(problem.blank, place)
+    term = problem.terms[biases.others[0]]
+    rows, cols = (
+        Side(
+            place.copy(state[term.key(side)]),
+            None if bias is None else place.copy(state[bias.key("core")]).ravel(),
+            _scale_at(_ridge(problem, term.key(side)), place),
+            None if bias is None else _ridge(problem, bias.key("core")),
+            blank if side == "row" else blank.transposed,
+            place,
+        )
+        for side, bias in (("row", biases.row), ("col", biases.col))
+    )
+    return rows, cols
+
+
+def with_sides(problem: Problem, state: State, rows: Side, cols: Side) -> State:
+    """The state with the factors and biases of both sides."""
+    biases = split_biases(problem)
+    term = problem.terms[biases.others[0]]
+    out = {**state, term.key("row"): rows.factors, term.key("col"): cols.factors}
+    for bias, core in ((biases.row, rows.bias), (biases.col, cols.bias)):
+        if bias is not None and core is not None:
+            out[bias.key("core")] = core[:, None] if bias is biases.row else core[None]
+    return out
 
 
 def _ridge(problem: Problem, key: str) -> Separable:

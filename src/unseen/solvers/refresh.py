@@ -1,0 +1,208 @@
+"""Factors after an update of the cells: only rows and columns whose cells changed are solved for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from unseen import kernels
+from unseen.data.pattern import index_dtype
+from unseen.exceptions import DivergedError
+from unseen.problem import Problem
+from unseen.solvers.als import ALS, Side, sides_of, with_sides
+from unseen.solvers.base import CellTerms, by_column
+from unseen.state import State
+from unseen.typing import Array, BoolArray, FloatArray, IndexArray
+
+__all__ = ["Pace", "Refreshed", "refresh"]
+
+SAMPLE, SHARE = 400, 0.01
+"""Rows and columns that are solved on trial, to estimate what all of them would bring: at least so many."""
+ENOUGH, MAX_SWEEPS = 0.005, 5
+"""Sweeps over everything follow while the estimated drift is above this, and so many at most."""
+
+
+class Refreshed(NamedTuple):
+    """What an update came to.
+
+    Attributes
+    ----------
+    state : dict
+        The new factors.
+    objective : float
+        Their objective.
+    drift : float
+        Estimate of the share of it by which it lies above that of a fit to all cells.
+    n_sweeps : int
+        Sweeps over all rows and columns that were needed.
+    """
+
+    state: State
+    objective: float
+    drift: float
+    n_sweeps: int
+
+
+class Pace(NamedTuple):
+    """How the sweeps of the last fit ended.
+
+    Attributes
+    ----------
+    rate : float
+        Ratio of what the last two sweeps took from the objective.
+    left : float
+        What one more would have taken: a new fit would leave that as well.
+    """
+
+    rate: float
+    left: float
+
+    @classmethod
+    def of(cls, objectives: Sequence[float]) -> Pace:
+        """From the objectives of the sweeps."""
+        steps = np.maximum(-np.diff(objectives[-3:]), 0.0)
+        if len(steps) < 2 or steps[0] == 0:
+            return cls(0.0, float(steps[-1]) if len(steps) else 0.0)
+        rate = min(float(steps[1] / steps[0]), 0.95)
+        return cls(rate, float(steps[1]) * rate)
+
+
+def refresh(
+    problem: Problem,
+    state: State,
+    solver: ALS,
+    rows: BoolArray,
+    cols: BoolArray,
+    *,
+    pace: Pace,
+) -> Refreshed:
+    """Alternate between the picked columns and the picked rows, all others fixed.
+
+    Each half sweep is exact for what it solves, so the objective never rises. What the rows and columns that
+    were left alone would bring is estimated from a sample of them: a quadratic lies by d'Ad/2 above its
+    minimum, with d the distance to it and A its second derivative. At the rate of the fit's last sweeps that
+    gives the drift; while it is large, sweeps over everything follow.
+
+    Parameters
+    ----------
+    problem : Problem
+        One term without features, and biases, as :class:`ALS` takes it.
+    state : dict
+        Start.
+    solver : ALS
+        How single systems are solved.
+    rows, cols : ndarray of bool
+        What is solved for.
+    pace : Pace
+        How the last fit ended.
+
+    Returns
+    -------
+    Refreshed
+    """
+    cells = problem.observations
+    curvature, linear = problem.cell_loss.normal_terms()
+    by_row: CellTerms = (cells.indptr, cells.indices, curvature, linear)
+    in_columns = by_column(cells, curvature, linear)
+    row_side, col_side = sides_of(problem, state)
+    options: dict[str, Any] = {
+        "method": solver.method, "cg_steps": solver.cg_steps, "n_threads": problem.n_threads
+    }  # fmt: skip
+    picked = [np.flatnonzero(some) for some in (cols, rows)]
+    parts = [_some(terms, some) for terms, some in zip((in_columns, by_row), picked, strict=True)]
+    everything = np.arange(cells.shape[1]), np.arange(cells.shape[0])
+    for count in range(1 + MAX_SWEEPS):
+        if count == 1:
+            parts, picked = [in_columns, by_row], list(everything)
+        _solve(col_side, row_side, parts[0], picked[0], options)
+        _solve(row_side, col_side, parts[1], picked[1], options)
+        drift, objective = _drift(problem, (row_side, col_side), (by_row, in_columns), options, pace)
+        if drift <= ENOUGH:
+            break
+    return Refreshed(with_sides(problem, state, row_side, col_side), objective, drift, count)
+
+
+def _drift(
+    problem: Problem,
+    sides: tuple[Side, Side],
+    cells: tuple[CellTerms, CellTerms],
+    options: dict[str, Any],
+    pace: Pace,
+) -> tuple[float, float]:
+    """Estimated drift, and the objective."""
+    rng = np.random.default_rng(0)
+    exact = {**options, "method": "cholesky"}
+    state = with_sides(problem, {}, *sides)
+    objective = problem.value(state)
+    if not np.isfinite(objective):
+        raise DivergedError(f"the objective became {objective} when the new cells were taken in")
+    left = sum(_excess(sides[at], sides[1 - at], cells[at], exact, rng) for at in (1, 0))
+    excess = max(left - pace.left, 0.0) / (1.0 - pace.rate)
+    return float(excess / max(abs(objective), np.finfo(float).tiny)), objective
+
+
+def _some(cells: CellTerms, picked: IndexArray) -> CellTerms:
+    """Pattern and normal terms of some rows."""
+    indptr, indices, curvature, linear = cells
+    if picked.size == indptr.size - 1:
+        return cells
+    counts = np.diff(indptr)[picked]
+    ends = np.zeros(picked.size + 1, dtype=np.int64)
+    np.cumsum(counts, out=ends[1:])
+    place = np.arange(ends[-1]) + np.repeat(indptr[picked] - ends[:-1], counts)
+    kind = index_dtype((1, 1), int(indptr[-1]))
+    of_cells = [part if np.ndim(part) == 0 else np.asarray(part)[place] for part in (curvature, linear)]
+    return ends.astype(kind), indices[place], of_cells[0], of_cells[1]
+
+
+def _solve(side: Side, other: Side, cells: CellTerms, picked: IndexArray, options: dict[str, Any]) -> None:
+    if picked.size == len(side.factors):
+        side.solve(other, cells, other_gram=None, **options)
+    elif picked.size:
+        part = side.part(picked)
+        part.solve(other, cells, other_gram=None, **options)
+        side.put(picked, part)
+
+
+def _excess(
+    side: Side, other: Side, cells: CellTerms, options: dict[str, Any], rng: np.random.Generator
+) -> float:
+    """How far the objective lies above its minimum over this side, estimated from a sample of its rows."""
+    n = len(side.factors)
+    count = min(n, max(SAMPLE, int(SHARE * n)))
+    if count == 0:
+        return 0.0
+    picked = np.arange(n) if count == n else np.sort(rng.choice(n, count, replace=False))
+    part, some = side.part(picked), _some(cells, picked)
+    before = side.part(picked)
+    part.solve(other, some, other_gram=None, **options)
+    table: Array = other.factors
+    step: Array = before.factors - part.factors
+    if part.bias is not None and before.bias is not None:
+        table = np.column_stack([table, np.ones(len(table), dtype=table.dtype)])
+        step = np.column_stack([step, before.bias - part.bias])
+    return n / count * _quadratic(step, table, some, part, options["n_threads"])
+
+
+def _quadratic(step: FloatArray, table: FloatArray, cells: CellTerms, side: Side, n_threads: int) -> float:
+    """``sum_i d_i' A_i d_i / 2`` with A_i the second derivative of row i."""
+    indptr, indices, curvature, _ = cells
+    indices = np.ascontiguousarray(indices)
+    moved = kernels.sddmm(
+        indptr, indices, np.ascontiguousarray(step), np.ascontiguousarray(table), n_threads=n_threads
+    )
+    total = float(np.sum(curvature * moved.astype(np.float64) ** 2))
+    wide = step.astype(np.float64)
+    if side.blank:
+        square = np.einsum("ij,ij->i", wide @ side.blank.gram("col", table, n_threads), wide)
+        weights = side.blank.row_weights
+        total += side.blank.weight * float(np.sum(square if weights is None else square * weights))
+    ridge = np.full(step.shape[1], side.rule.ridge)
+    if side.bias_rule is not None:
+        ridge[-1] = side.bias_rule.ridge
+    square = (wide**2) @ ridge
+    scale = side.row_scale
+    total += float(np.sum(square if scale is None else square * scale))
+    return 0.5 * total
