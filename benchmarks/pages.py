@@ -21,6 +21,7 @@ from benchmarks import (
     gimc_speed,
     mixed_cold,
     mixed_scale,
+    updates,
     which_method,
 )
 from benchmarks._store import ROOT
@@ -34,6 +35,7 @@ PLACE = re.compile(r"(<!-- (table|claims|figure): (.*?) -->\n).*?(<!-- end -->)"
 SUITES = {
     "performance.md": (_performance_tables,),
     "guide/distributed.md": (_distributed_tables,),
+    "guide/updates.md": (updates,),
     "guide/which_method.md": (which_method,),
     "papers/exmlds.md": (exmlds_speed,),
     "papers/gimc.md": (gimc_speed,),

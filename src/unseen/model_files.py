@@ -32,6 +32,7 @@ except ImportError:  # pragma: no cover - Windows has no such locks
 __all__ = [
     "ARRAYS_NAME",
     "MANIFEST",
+    "exclusive",
     "named",
     "new_arrays_name",
     "read_arrays",
@@ -199,6 +200,31 @@ def shared(directory: Path) -> Iterator[None]:
     finally:
         if handle is not None:
             os.close(handle)
+
+
+@contextlib.contextmanager
+def exclusive(directory: Path) -> Iterator[None]:
+    """The right to replace what is read here: whoever else asks for it waits, and then reads the newer model.
+
+    What is locked is the manifest, which a save replaces: a lock on one that is gone is worth nothing.
+    """
+    if fcntl is None:  # pragma: no cover - Windows
+        yield
+        return
+    while True:
+        handle = os.open(directory / MANIFEST, os.O_RDONLY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            if os.path.samestat(os.fstat(handle), os.stat(directory / MANIFEST)):
+                break
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)
+    try:
+        yield
+    finally:
+        os.close(handle)
 
 
 def swap(directory: Path, manifest: bytes) -> None:

@@ -8,7 +8,19 @@ from typing import Annotated
 import typer
 
 from unseen import __version__
-from unseen.cli import compare, demo, diagnose, evaluate, explain, fit, info, predict, recommend, reproduce
+from unseen.cli import (
+    compare,
+    demo,
+    diagnose,
+    evaluate,
+    explain,
+    fit,
+    info,
+    predict,
+    recommend,
+    reproduce,
+    update,
+)
 from unseen.cli.errors import UsageError
 from unseen.cli.output import DebugFlag, JsonFlag, Output, QuietFlag, command
 
@@ -44,6 +56,7 @@ def root(
 COMMANDS: dict[str, Callable[..., None]] = {
     "demo": demo.demo,
     "fit": fit.fit,
+    "update": update.update,
     "predict": predict.predict,
     "recommend": recommend.recommend,
     "evaluate": evaluate.evaluate,

@@ -53,6 +53,9 @@ def fit(
     seed: o.Seed = 0,
     n_jobs: o.NJobs = None,
     settings: o.Settings = None,
+    no_cells: Annotated[
+        bool, typer.Option("--no-cells", help="Leave the cells out of the model; unseen update needs them.")
+    ] = False,
     dask: o.Dask = None,
     memory: Annotated[
         str | None,
@@ -124,7 +127,7 @@ def fit(
     if "verbose" in model.get_params():
         model.set_params(verbose=0)  # whoever loads the model did not ask for bars
     remember(model, method, task_of(method, task), file, cells, names)
-    model.save(model_path)
+    model.save(model_path, cells=not no_cells)
     document = {
         "command": "fit",
         "model": str(model_path),

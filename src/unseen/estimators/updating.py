@@ -198,7 +198,8 @@ class Updates:
         Parameters
         ----------
         X_new : array with NaN, sparse matrix or Observations, with the training rows
-            Cells of the new columns, one column each. Where the model was fitted with ids, rows are matched by id.
+            Cells of the new columns, one column each. Where the model was fitted with ids, rows are matched
+            by id.
         col_features : array or sparse matrix, optional
             Features of the new columns; needed where the model was fitted with column features.
         positions : bool, default=False
