@@ -11,13 +11,13 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from unseen.data import Observations
+from unseen.data import Observations, Vocabulary
 from unseen.data.merging import Merged, TrainingCells, cells_at, merge_cells
 from unseen.diagnostics.identify import TrainingData
 from unseen.exceptions import DriftWarning, InvalidDataError, NotInductiveError, ParameterError
 from unseen.parallel import one_blas_thread
 from unseen.typing import Features, FloatArray
-from unseen.validation import check_features, check_fraction, check_positive, held
+from unseen.validation import check_fraction, check_positive
 
 __all__ = ["Updates"]
 
@@ -58,8 +58,9 @@ class Updates:
             Ignored; there for scikit-learn.
         remove : sequence of (row, col), Observations or sparse matrix, optional
             Cells to forget.
-        row_features, col_features : array or sparse matrix, optional
-            For models with features: those of the new rows (columns) in their order, or of all.
+        row_features, col_features : array, sparse matrix or frame, optional
+            For models with features: those of the new rows (columns) in their order, or of all. Lines of a
+            frame are matched with the new ids.
         decay : float, default=1.0
             Factor of the weights of all earlier cells: below one, the past fades.
         drift_limit : float, default=0.01
@@ -89,9 +90,14 @@ class Updates:
         removed = None if not gone else tuple(np.concatenate(side) for side in zip(*gone, strict=True))
         merged = merge_cells(data.cells, new, removed, decay=decay)  # type: ignore[arg-type]
         features = {
-            side: self._grown_features(side, known, given, length)
-            for side, known, given, length in zip(
-                ("row", "col"), data[1:], (row_features, col_features), merged.cells.shape, strict=True
+            side: self._grown_features(side, known, given, length, ids)
+            for side, known, given, length, ids in zip(
+                ("row", "col"),
+                data[1:],
+                (row_features, col_features),
+                merged.cells.shape,
+                (merged.cells.row_ids, merged.cells.col_ids),
+                strict=True,
             )
         }
         updated = copy(self)
@@ -158,7 +164,9 @@ class Updates:
         both = known[0] & known[1]
         return read, (places[0][both], places[1][both])
 
-    def _grown_features(self, side: str, known: Features | None, given: Any, length: int) -> Features | None:
+    def _grown_features(
+        self, side: str, known: Features | None, given: Any, length: int, ids: Vocabulary | None
+    ) -> Features | None:
         """Features of all rows or columns after an update."""
         before = 0 if known is None else known.shape[0]
         if known is None:
@@ -173,11 +181,8 @@ class Updates:
                     f"{length - before} new {side}s need {side}_features: the model was fitted with features"
                 )
             return known
-        rows = held(check_features(given, None, f"{side}_features", dtype=self.row_factors_.dtype))
-        if rows.shape[1] != known.shape[1]:
-            raise InvalidDataError(
-                f"{side}_features has {rows.shape[1]} columns; the model was fitted with {known.shape[1]}"
-            )
+        new = None if ids is None or length == before else Vocabulary(ids.values[before:])
+        rows: Features = self._check_new_features(given, side, new).matrix  # type: ignore[attr-defined]
         if rows.shape[0] == length:
             return rows
         if rows.shape[0] != length - before:
