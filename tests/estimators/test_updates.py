@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from unseen import (
     IMC,
+    BayesianMF,
     BiasMC,
     BiasModel,
     Completion,
@@ -285,6 +286,17 @@ def test_drift_is_never_silent() -> None:
     )
     true = model.history_[-1]["objective"] / refit.history_[-1]["objective"] - 1
     assert model.drift_ > 0.3 * true
+
+
+def test_a_mean_over_samples_is_fitted_again() -> None:
+    first, later = split(RATINGS.observations)
+    how = {"n_samples": 8, "burn_in": 8, "random_state": 0}
+    model = BayesianMF(3, **how).fit(first)
+    with pytest.raises(NotInductiveError, match="fit it again"):
+        model.fold_in_cols(RATINGS.observations)
+    model.partial_fit(later)
+    refit = BayesianMF(3, **how).fit(RATINGS.observations)
+    np.testing.assert_array_equal(model.row_factors_, refit.row_factors_)
 
 
 def test_the_past_fades() -> None:

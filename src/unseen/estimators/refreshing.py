@@ -30,11 +30,13 @@ __all__ = ["absorb", "as_cols", "mirrored"]
 
 def absorb(model: ComposedCompleter, merged: Merged, features: dict[str, Features | None]) -> None:
     """Take in an update: solve for what changed, or fit again from where the model stands."""
-    _grow(model, *merged.cells.shape)
+    averaged = model._posterior is not None
+    if not averaged:
+        _grow(model, *merged.cells.shape)
     if _can_refresh(model):
         _refresh(model, merged)
         return
-    model.warm_start, started = True, model.warm_start
+    model.warm_start, started = not averaged, model.warm_start
     try:
         model._fit_validated(merged.cells, features)
     finally:
@@ -94,6 +96,8 @@ def _grow(model: ComposedCompleter, n_rows: int, n_cols: int) -> None:
 
 def mirrored(model: FactoredCompleter) -> Any:
     """The same model of the transposed matrix: its rows are the columns."""
+    if getattr(model, "_posterior", None) is not None:
+        raise NotInductiveError("a mean over samples cannot place columns by their cells; fit it again")
     twin = copy(model)
     twin.terms_ = [_transposed_term(model, index) for index in range(len(model.terms_))]
     twin.loss_ = _transposed_loss(model.loss_)
