@@ -10,6 +10,7 @@ import numpy as np
 from unseen import kernels
 from unseen.data.pattern import index_dtype
 from unseen.exceptions import DivergedError
+from unseen.kernels.providers import HostProvider
 from unseen.problem import Problem
 from unseen.solvers.als import ALS, Side, sides_of, with_sides
 from unseen.solvers.base import CellTerms, by_column
@@ -106,7 +107,7 @@ def refresh(
     curvature, linear = problem.cell_loss.normal_terms()
     by_row: CellTerms = (cells.indptr, cells.indices, curvature, linear)
     in_columns = by_column(cells, curvature, linear)
-    row_side, col_side = sides_of(problem, state)
+    row_side, col_side = sides_of(problem, state, HostProvider(n_threads=problem.n_threads))
     options: dict[str, Any] = {
         "method": solver.method, "cg_steps": solver.cg_steps, "n_threads": problem.n_threads
     }  # fmt: skip
