@@ -22,6 +22,11 @@ PARAMETERS = {
     "patience": ("int", "Sweeps without improvement on held-out cells before stopping."),
     "warm_start": ("bool", "Start from the previous fit."),
     "random_state": ("int or Generator, optional", "Seed of the start."),
+    "clip": (
+        'None, "observed" or (float, float)',
+        "Keep predictions within these limits, or within those of the training values. Factors and "
+        "``raw=True`` are not touched.",
+    ),
     "n_jobs": ("int, optional", "Threads; None takes all cores. The result does not depend on it."),
     "device": (
         "str, optional",

@@ -9,6 +9,7 @@ import numpy as np
 from unseen import kernels
 from unseen.baselines._observed import ObservedCompleter, Pair
 from unseen.data import Observations
+from unseen.estimators.clipping import Clip
 from unseen.exceptions import InvalidDataError
 from unseen.linalg.blocked import inner
 from unseen.linalg.score_gradient import Blank
@@ -69,6 +70,7 @@ class NMF(ObservedCompleter):
         max_iter: int = 100,
         tol: float = 1e-5,
         random_state: Any = None,
+        clip: Clip = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -79,6 +81,7 @@ class NMF(ObservedCompleter):
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.clip = clip
         self.n_jobs = n_jobs
         self.verbose = verbose
 

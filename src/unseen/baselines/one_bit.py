@@ -134,4 +134,5 @@ def every_cell(cells: Observations, limit: Any, name: str) -> Observations:
     if cells.weights is not None:
         weights = np.ones_like(dense)
         weights[cells.rows, cells.indices] = cells.weights
-    return Observations.from_dense(dense, weights=weights).with_ids(cells.row_ids, cells.col_ids)
+    every = Observations.from_dense(dense, weights=weights)
+    return every._changed(row_ids=cells.row_ids, col_ids=cells.col_ids, origin=cells.origin)

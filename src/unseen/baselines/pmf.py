@@ -11,6 +11,7 @@ from unseen import kernels
 from unseen.baselines._observed import ObservedCompleter, Pair
 from unseen.cores import LowRank
 from unseen.data import Observations
+from unseen.estimators.clipping import Clip
 from unseen.linalg.blocked import inner
 from unseen.losses import Squared
 from unseen.offsets import cell_mean
@@ -102,6 +103,7 @@ class PMF(ObservedCompleter):
         max_iter: int = 50,
         tol: float = 1e-4,
         random_state: Any = None,
+        clip: Clip = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -117,6 +119,7 @@ class PMF(ObservedCompleter):
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.clip = clip
         self.n_jobs = n_jobs
         self.verbose = verbose
 

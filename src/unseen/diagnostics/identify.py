@@ -284,7 +284,7 @@ def spread_of(
         Kept with the model where its own training data is used.
     """
     if X is not None:
-        cells = model._matched(model._read_target(X), "X", positions, new_rows=False)
+        cells = model._read_matched(X, "X", positions, new_rows=False)
         shape = (model._n_rows(), model.n_features_in_)
         if cells.shape != shape:
             raise InvalidDataError(f"X has shape {cells.shape}; the model was fitted to {shape}")

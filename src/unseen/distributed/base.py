@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from abc import abstractmethod
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -237,7 +238,7 @@ class BlockCompleter(BaseEstimator):  # type: ignore[misc]
             row, col = (np.array(engine.table(side, "bias"))[:, 0] for side in SIDES)
             offsets = Offsets(self._mean, row, col, *recipe.bias_reg)
         facts = {"history_": self.history_, "n_iter_": self.n_iter_, "converged_": self.converged_}
-        model = recipe.fitted(factors, offsets, self._vocabularies(), facts)
+        model = copy(recipe.fitted(factors, offsets, self._vocabularies(), facts))
         model.origin_ = Origin(*self._names)
         model.seen_ = None
         if seen:

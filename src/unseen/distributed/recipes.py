@@ -164,6 +164,7 @@ class Recipe:
         model.col_factors_ = with_offsets(factors["col"], "col", offsets.mean, offsets.col)
         model.widths_, model.state_, model.certificate_ = [self.rank], dict(self.state), None
         model.row_ids_, model.col_ids_ = ids
+        model.clip_ = getattr(model, "clip", None)
         model.n_features_in_ = len(factors["col"])
         for side in SIDES:
             source = self.features.get(side)

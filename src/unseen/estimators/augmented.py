@@ -9,6 +9,7 @@ import numpy as np
 from unseen.cores import LowRank
 from unseen.diagnostics import find_blocks
 from unseen.estimators.blocks import BlockwiseCompleter
+from unseen.estimators.clipping import Clip
 from unseen.estimators.composed import Composition
 from unseen.exceptions import ParameterError
 from unseen.linalg.blocked import inner
@@ -139,6 +140,7 @@ class AugmentedMF(BlockwiseCompleter):
         patience: int = 5,
         warm_start: bool = False,
         random_state: Any = None,
+        clip: Clip = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -161,6 +163,7 @@ class AugmentedMF(BlockwiseCompleter):
         self.patience = patience
         self.warm_start = warm_start
         self.random_state = random_state
+        self.clip = clip
         self.n_jobs = n_jobs
         self.verbose = verbose
 

@@ -8,6 +8,7 @@ from os import PathLike
 from typing import Any, Literal, Self
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,6 +20,7 @@ from unseen.data.merging import TrainingCells
 from unseen.data.pattern import Pattern
 from unseen.diagnostics.identify import Spread, TrainingData, identifiability
 from unseen.docstrings import share_options
+from unseen.estimators.clipping import clipped, limits_of
 from unseen.estimators.ids import Places
 from unseen.estimators.recommending import UNKNOWN, Recommender
 from unseen.estimators.updating import Updates
@@ -143,7 +145,7 @@ class Completer(Recommender, Updates, TransformerMixin, BaseEstimator):  # type:
             found = self._with_std(i, j)
         else:
             scores = self._scores_of(i, j, on_unknown)
-            found = (scores if raw else self._to_data(scores),)
+            found = (scores if raw else self._predictions(scores),)
         if not as_frame:
             return found if return_std else found[0]
         names = self._side_names("prediction", "std")
@@ -173,6 +175,10 @@ class Completer(Recommender, Updates, TransformerMixin, BaseEstimator):  # type:
         """Predictions of cells and how uncertain they are."""
         found = identifiability(self, rows, cols, positions=True)
         return found.prediction, found.std
+
+    def _predictions(self, scores: FloatArray) -> FloatArray:
+        """Predictions from scores, within the limits that ``clip`` sets."""
+        return clipped(self._to_data(scores), getattr(self, "clip_", None))
 
     def _to_data(self, scores: FloatArray) -> FloatArray:
         """Predictions on the scale of the data, from scores."""
@@ -229,7 +235,7 @@ class Completer(Recommender, Updates, TransformerMixin, BaseEstimator):  # type:
         """Predictions of new or all training rows and columns."""
         left = self.row_factors_ if row_features is None else self._embed_rows(row_features)
         right = self.col_factors_ if col_features is None else self._embed_cols(col_features)
-        return self._to_data(matmul(left, right.T, n_threads=self._n_threads()))
+        return self._predictions(matmul(left, right.T, n_threads=self._n_threads()))
 
     def fold_in(self, X_new: Any, *, row_features: Any = None, positions: bool = False) -> FloatArray:
         """Row factors of new rows from their observed cells, with the columns fixed.
@@ -260,7 +266,7 @@ class Completer(Recommender, Updates, TransformerMixin, BaseEstimator):  # type:
         self, X_new: Any, row_features: Any, positions: bool, argument: str = "X_new"
     ) -> tuple[Observations, Features | None]:
         """Cells of new rows in the order of the training columns, and the features of these rows."""
-        cells = self._matched(self._read_target(X_new), argument, positions, new_rows=True)
+        cells = self._read_matched(X_new, argument, positions, new_rows=True)
         if cells.shape[1] != self.n_features_in_:
             raise InvalidDataError(
                 f"X has {cells.shape[1]} features, but {type(self).__name__} is expecting "
@@ -280,6 +286,13 @@ class Completer(Recommender, Updates, TransformerMixin, BaseEstimator):  # type:
                 f"row_features has {features.shape[0]} rows and {argument} has {cells.shape[0]}"
             )
         return cells, features
+
+    def _read_matched(self, X: Any, argument: str, positions: bool, *, new_rows: bool) -> Observations:
+        """Cells in the order of the training data; what a blank means is seen to after they are matched."""
+        if sparse.issparse(X):  # has no ids, and says itself how repeated cells are merged
+            return self._matched(self._read_target(X), argument, positions, new_rows=new_rows)
+        cells = self._matched(Observations.from_any(X), argument, positions, new_rows=new_rows)
+        return self._read_target(cells)
 
     def _new_rows(
         self, cells: Any, row_features: Any, positions: bool
@@ -317,7 +330,7 @@ class Completer(Recommender, Updates, TransformerMixin, BaseEstimator):  # type:
 
     def _complete(self, cells: Observations, factors: FloatArray) -> FloatArray:
         """Rows of predictions, from their cells and their factors."""
-        return self._to_data(matmul(factors, self.col_factors_.T, n_threads=self._n_threads()))
+        return self._predictions(matmul(factors, self.col_factors_.T, n_threads=self._n_threads()))
 
     def fit_transform(
         self, X: Any, y: None = None, *, row_features: Any = None, col_features: Any = None
@@ -355,6 +368,7 @@ class Completer(Recommender, Updates, TransformerMixin, BaseEstimator):  # type:
         caller's. What solvers have derived from them is let go.
         """
         self._name(cells)
+        self.clip_ = limits_of(getattr(self, "clip", None), cells)
         self._hold(cells, row_features, col_features)
 
     def _hold(

@@ -10,6 +10,7 @@ from unseen.cores import Full
 from unseen.data import Observations
 from unseen.data.ids import Side
 from unseen.estimators.base import Completer
+from unseen.estimators.clipping import Clip
 from unseen.exceptions import InvalidDataError, ParameterError, UnsupportedComposition
 from unseen.losses import Squared, cells_that_count
 from unseen.maps import Constant, Identity
@@ -64,11 +65,13 @@ class BiasModel(Completer):
         *,
         max_iter: int = 200,
         tol: float = 1e-6,
+        clip: Clip = None,
         verbose: int = 0,
     ) -> None:
         self.reg = reg
         self.max_iter = max_iter
         self.tol = tol
+        self.clip = clip
         self.verbose = verbose
 
     @one_blas_thread()

@@ -57,14 +57,14 @@ class BlockwiseCompleter(ComposedCompleter):
         if self._baseline_across():
             across = ~self._joined(self.row_block_[:, None], self.col_block_)
             self._take_back(out, self.row_factors_, across)
-        return out
+        return self._predictions(out)
 
     def _complete(self, cells: Observations, factors: FloatArray) -> FloatArray:
         # A new row belongs to the blocks of the columns in which it has cells.
         out = matmul(factors, self.col_factors_.T, n_threads=self._n_threads())
         if self._baseline_across():
             self._take_back(out, factors, self._foreign(cells))
-        return out
+        return self._predictions(out)
 
     def _foreign(self, cells: Observations) -> BoolArray:
         """Cells of these rows in columns of blocks in which they have no observation."""

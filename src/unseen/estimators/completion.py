@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from unseen.estimators.clipping import Clip
 from unseen.estimators.composed import ComposedCompleter, Composition
 from unseen.exceptions import ParameterError
 from unseen.losses import Loss, Squared
@@ -73,6 +74,7 @@ class Completion(ComposedCompleter):
         patience: int = 5,
         warm_start: bool = False,
         random_state: Any = None,
+        clip: Clip = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -87,6 +89,7 @@ class Completion(ComposedCompleter):
         self.patience = patience
         self.warm_start = warm_start
         self.random_state = random_state
+        self.clip = clip
         self.n_jobs = n_jobs
         self.verbose = verbose
 

@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from unseen.cores import Full, LowRank
+from unseen.estimators.clipping import Clip
 from unseen.estimators.composed import ComposedCompleter, Composition
 from unseen.estimators.paths import PathMixin
 from unseen.estimators.scaled_start import scaled_svd_start
@@ -95,6 +96,7 @@ class MatrixFactorization(ComposedCompleter):
         patience: int = 5,
         warm_start: bool = False,
         random_state: Any = None,
+        clip: Clip = None,
         n_jobs: int | None = None,
         device: str | None = None,
         verbose: int = 0,
@@ -111,6 +113,7 @@ class MatrixFactorization(ComposedCompleter):
         self.patience = patience
         self.warm_start = warm_start
         self.random_state = random_state
+        self.clip = clip
         self.n_jobs = n_jobs
         self.device = device
         self.verbose = verbose
@@ -204,6 +207,7 @@ class SoftImpute(PathMixin):
         patience: int = 5,
         warm_start: bool = False,
         random_state: Any = None,
+        clip: Clip = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -217,6 +221,7 @@ class SoftImpute(PathMixin):
         self.patience = patience
         self.warm_start = warm_start
         self.random_state = random_state
+        self.clip = clip
         self.n_jobs = n_jobs
         self.verbose = verbose
 

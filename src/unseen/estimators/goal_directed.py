@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 from unseen.cores import LowRank
 from unseen.data import Observations
+from unseen.estimators.clipping import Clip
 from unseen.estimators.composed import ComposedCompleter, Composition
 from unseen.exceptions import ParameterError
 from unseen.losses import Squared
@@ -109,6 +110,7 @@ class GIMC(ComposedCompleter):
         patience: int = 5,
         warm_start: bool = False,
         random_state: Any = None,
+        clip: Clip = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -129,6 +131,7 @@ class GIMC(ComposedCompleter):
         self.patience = patience
         self.warm_start = warm_start
         self.random_state = random_state
+        self.clip = clip
         self.n_jobs = n_jobs
         self.verbose = verbose
 

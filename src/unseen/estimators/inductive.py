@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from unseen.cores import LowRank
+from unseen.estimators.clipping import Clip
 from unseen.estimators.composed import ComposedCompleter, Composition
 from unseen.losses import Squared
 from unseen.maps import FeatureMap, Given, Identity, WithOnes
@@ -76,6 +77,7 @@ class IMC(ComposedCompleter):
         patience: int = 5,
         warm_start: bool = False,
         random_state: Any = None,
+        clip: Clip = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -92,6 +94,7 @@ class IMC(ComposedCompleter):
         self.patience = patience
         self.warm_start = warm_start
         self.random_state = random_state
+        self.clip = clip
         self.n_jobs = n_jobs
         self.verbose = verbose
 

@@ -9,6 +9,7 @@ import numpy as np
 from unseen import kernels
 from unseen.cores import Full
 from unseen.data import Observations
+from unseen.estimators.clipping import Clip
 from unseen.estimators.composed import Bound, Composition
 from unseen.estimators.explained import Explained
 from unseen.estimators.paths import PathMixin
@@ -143,6 +144,7 @@ class MixedLinear(Explained, PathMixin):
         patience: int = 5,
         warm_start: bool = False,
         random_state: Any = None,
+        clip: Clip = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -164,6 +166,7 @@ class MixedLinear(Explained, PathMixin):
         self.patience = patience
         self.warm_start = warm_start
         self.random_state = random_state
+        self.clip = clip
         self.n_jobs = n_jobs
         self.verbose = verbose
 

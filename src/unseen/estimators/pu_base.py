@@ -178,7 +178,7 @@ class PositiveCompleter(ComposedCompleter):
         """
         check_is_fitted(self)
         self._refuse_to_explain()
-        cells = self._matched(self._read_target(X), "X", positions, new_rows=True)
+        cells = self._read_matched(X, "X", positions, new_rows=True)
         if cells.shape[1] != self.n_features_in_:
             raise InvalidDataError(f"X has {cells.shape[1]} columns; the model has {self.n_features_in_}")
         own_ids = None if positions else cells.row_ids

@@ -327,7 +327,7 @@ class Recommender(SpeaksIds):
     ) -> Lists:
         right = self.col_factors_ if columns is None else np.ascontiguousarray(self.col_factors_[columns])
         found, scores = self._provider().topk(factors, right, k, exclude=left_out, col_ids=columns)
-        return found, self._to_data(scores)
+        return found, self._predictions(scores)
 
     def _similar(
         self,
@@ -385,7 +385,7 @@ class Recommender(SpeaksIds):
 
         def _provider(self) -> Provider: ...
 
-        def _to_data(self, scores: FloatArray) -> FloatArray: ...
+        def _predictions(self, scores: FloatArray) -> FloatArray: ...
 
         def _embed_rows(self, features: Any) -> FloatArray: ...
 

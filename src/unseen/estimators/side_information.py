@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from unseen.cores import Full
+from unseen.estimators.clipping import Clip
 from unseen.estimators.composed import Composition
 from unseen.estimators.explained import Explained
 from unseen.estimators.paths import PathMixin
@@ -99,6 +100,7 @@ class Maxide(Explained, PathMixin):
         patience: int = 5,
         warm_start: bool = False,
         random_state: Any = None,
+        clip: Clip = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -114,6 +116,7 @@ class Maxide(Explained, PathMixin):
         self.patience = patience
         self.warm_start = warm_start
         self.random_state = random_state
+        self.clip = clip
         self.n_jobs = n_jobs
         self.verbose = verbose
 
@@ -208,6 +211,7 @@ class DirtyIMC(Explained, PathMixin):
         patience: int = 5,
         warm_start: bool = False,
         random_state: Any = None,
+        clip: Clip = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -224,6 +228,7 @@ class DirtyIMC(Explained, PathMixin):
         self.patience = patience
         self.warm_start = warm_start
         self.random_state = random_state
+        self.clip = clip
         self.n_jobs = n_jobs
         self.verbose = verbose
 

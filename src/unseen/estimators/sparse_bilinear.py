@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from unseen.cores import Full
+from unseen.estimators.clipping import Clip
 from unseen.estimators.composed import Composition
 from unseen.estimators.explained import Explained
 from unseen.estimators.paths import PathMixin
@@ -91,6 +92,7 @@ class SparseBilinear(Explained, PathMixin):
         patience: int = 5,
         warm_start: bool = False,
         random_state: Any = None,
+        clip: Clip = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -106,6 +108,7 @@ class SparseBilinear(Explained, PathMixin):
         self.patience = patience
         self.warm_start = warm_start
         self.random_state = random_state
+        self.clip = clip
         self.n_jobs = n_jobs
         self.verbose = verbose
 
