@@ -71,7 +71,7 @@ class AveragedCompleter(FactoredCompleter):
         if posterior is None:
             return super()._with_std(rows, cols)
         std = np.concatenate([_deviation(scores, posterior) for scores in self._samples(rows, cols)])
-        return self._to_data(self._predict_entries(rows, cols)), std.astype(self.row_factors_.dtype)
+        return self._predictions(self._predict_entries(rows, cols)), std.astype(self.row_factors_.dtype)
 
     def _samples(self, i: Places, j: Places) -> list[Array]:
         """Scores of cells in each sample, some cells at a time."""
