@@ -19,21 +19,18 @@ from unseen import IMC, BiasModel, MatrixFactorization, Observations
 from unseen.model_selection import cross_validate, split_time
 
 # Read: ratings with polars, people and titles with pandas.
-folder = Path(os.environ["UNSEEN_DATA"]) / "ml100k"
+data = Path(os.environ["UNSEEN_DATA"]) / "ml100k"
 columns = ["user", "film", "stars", "when"]
-ratings = pl.read_csv(folder / "u.data.gz", separator="\t", has_header=False, new_columns=columns)
+ratings = pl.read_csv(data / "u.data.gz", separator="\t", has_header=False, new_columns=columns)
 names = (pl.format("user {}", "user").alias("user"), pl.format("film {}", "film").alias("film"))
 ratings = ratings.with_columns(*names, pl.from_epoch("when"))
-people = pd.read_csv(folder / "u.user.gz", sep="|", names=["user", "age", "gender", "job", "zip"])
+people = pd.read_csv(data / "u.user.gz", sep="|", names=["user", "age", "gender", "job", "zip"])
 people = people.assign(user="user " + people["user"].astype(str)).drop(columns="zip")
-films = pd.read_csv(
-    folder / "u.item.gz", sep="|", usecols=[0, 1], names=["film", "title"], encoding="latin-1"
-)
+films = pd.read_csv(data / "u.item.gz", sep="|", usecols=[0, 1], names=["film", "title"], encoding="latin-1")
 titles = pl.from_pandas(films.assign(film="film " + films["film"].astype(str)))
 
-# Compare on the latest fifth of the ratings; penalties were chosen on the latest fifth of the rest.
+# Compare on the latest fifth of the ratings.
 X = Observations.from_frame(ratings, row="user", col="film", value="stars", time="when")
-print(X)
 common = {"center": "biases", "clip": "observed", "max_iter": 50, "tol": 1e-4, "random_state": 0}
 factors, by_person = MatrixFactorization(rank=10, reg=8.0, **common), IMC(rank=4, reg=400.0, **common)
 for model, side in [(BiasModel(), {}), (factors, {}), (by_person, {"row_features": people})]:
