@@ -12,7 +12,7 @@ SAYS = {
     "benchmarks": "speed and memory beside peers; not installed",
     "papers": "experiments of the papers; not installed",
     "cli": "the command",
-    "comparison": "reports, figures, fits by blocks of rows",
+    "comparison": "reports, figures, fits by blocks, a server",
     "blends": "several models as one",
     "links": "links, baselines, labels: models beside the core",
     "model_selection": "estimators, splits and searches, embeddings",
@@ -26,7 +26,7 @@ SAYS = {
     "validation": "checks on everything that comes in",
     "typing": "names of types and errors",
 }
-WIDTH, LINE, GAP, LEFT = 800, 34, 8, 450
+WIDTH, LINE, GAP, LEFT = 920, 34, 8, 570
 
 
 def layers() -> list[list[str]]:

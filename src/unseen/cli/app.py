@@ -12,6 +12,7 @@ from unseen.cli import (
     compare,
     demo,
     diagnose,
+    documents,
     evaluate,
     explain,
     fit,
@@ -19,6 +20,7 @@ from unseen.cli import (
     predict,
     recommend,
     reproduce,
+    serve,
     update,
 )
 from unseen.cli.errors import UsageError
@@ -66,6 +68,9 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "info": info.info,
     "explain": explain.explain,
     "interactions": explain.interactions,
+    "serve": serve.serve,
+    "card": documents.card,
+    "export": documents.export,
 }
 for _name, _function in COMMANDS.items():
     app.command(_name)(command(_function))

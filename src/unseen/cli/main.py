@@ -96,7 +96,14 @@ def _explain(error: Exception) -> tuple[str, int]:
 
 def _not_installed(module: str) -> str:
     package = module.partition(".")[0]
-    extra = {"matplotlib": "plot", "pandas": "frames", "polars": "frames"}.get(package, "cli")
+    extras = {
+        "matplotlib": "plot",
+        "pandas": "frames",
+        "polars": "frames",
+        "starlette": "serve",
+        "uvicorn": "serve",
+    }
+    extra = extras.get(package, "cli")
     return f"this needs {package}, which is not installed: pip install 'unseen[{extra}]'"
 
 

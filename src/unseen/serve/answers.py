@@ -1,0 +1,360 @@
+"""A model as the server asks it: ids in, ids out, many requests by one pass over the factors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from unseen import kernels
+from unseen.data import Observations
+from unseen.data.ids import SeenCells, Side
+from unseen.diagnostics.curvature import why_no_curvature
+from unseen.exceptions import InvalidDataError
+from unseen.parallel import one_blas_thread
+from unseen.serve.contributions import contributions
+from unseen.serve.limits import RequestError
+from unseen.serve.names import Names
+from unseen.typing import FloatArray, IndexArray
+
+__all__ = ["Served", "Wanted"]
+
+NOT_FINITE = "predictions are not finite; are values or features far from those of training?"
+
+
+@dataclass(eq=False)
+class Wanted:
+    """A list that is asked for, in positions of one model.
+
+    Rows are known ones (``rows``) or one new row from ``cells`` (columns and values) and ``features``.
+    """
+
+    model: Served
+    k: int
+    rows: IndexArray | None = None
+    cells: tuple[IndexArray, FloatArray] | None = None
+    features: FloatArray | None = None
+    candidates: IndexArray | None = None
+    deny: IndexArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+
+    @property
+    def n_rows(self) -> int:
+        """Number of lists."""
+        return 1 if self.rows is None else len(self.rows)
+
+
+Lists = tuple[IndexArray, FloatArray]
+
+
+class Served:
+    """A fitted completer and what goes with it: training cells, names of ids.
+
+    Parameters
+    ----------
+    model : completer
+        With factors of rows and columns.
+    cells : Observations, optional
+        Training cells in the positions of the model: they are left out of lists, and say why.
+    names : dict of dict, optional
+        By side: what people call an id.
+    """
+
+    def __init__(
+        self, model: Any, cells: Observations | None = None, names: dict[str, dict[Any, str]] | None = None
+    ) -> None:
+        if not (hasattr(model, "row_factors_") and hasattr(model, "col_factors_")):
+            raise InvalidDataError(
+                f"a {type(model).__name__} cannot be served: only completers with factors of rows and "
+                "columns can (MatrixFactorization, BiasMC, IMC and others)"
+            )
+        self.model = model
+        self.shape = (int(model.row_factors_.shape[0]), int(model.col_factors_.shape[0]))
+        self.cells = cells
+        if cells is not None:
+            model._hold(model._read_target(cells))
+        self.seen: SeenCells | None = getattr(model, "seen_", None)
+        names = names or {}
+        self.ids: dict[Side, Names] = {
+            "row": Names(getattr(model, "row_ids_", None), self.shape[0], names.get("row")),
+            "col": Names(getattr(model, "col_ids_", None), self.shape[1], names.get("col")),
+        }
+
+    # -- facts -----------------------------------------------------------------------
+
+    def about(self) -> dict[str, Any]:
+        """What a client may want to know before it asks."""
+        model = self.model
+        called = self._names_of_sides()
+        return {
+            "model": type(model).__name__,
+            "n_rows": self.shape[0],
+            "n_cols": self.shape[1],
+            "row": called["row"],
+            "col": called["col"],
+            "typical": self._typical_value(),
+            "knows_seen_cells": self.seen is not None,
+            "explains": hasattr(type(model), "explain"),
+            "spread": self.knows_spread,
+            "row_features": self.feature_names,
+            "new_rows_by_cells": not self._n_features("row"),
+        }
+
+    def _names_of_sides(self) -> dict[str, str]:
+        """What the training data calls a row and a column."""
+        origin, source = getattr(self.model, "origin_", None), getattr(self.model, "source_", None) or {}
+        out: dict[str, str] = {}
+        for side, plain in (("row", "row"), ("col", "column")):
+            name = source.get(side) or getattr(origin, side, side)
+            out[side] = plain if name == side or str(name).isdecimal() else str(name)
+        return out
+
+    def _typical_value(self) -> float:
+        """A value that somebody gives to what is liked: one that a tenth of the known values reach."""
+        if self.cells is not None:
+            return float(np.quantile(self.cells.values, 0.9, method="nearest"))
+        mean = float(getattr(getattr(self.model, "offsets_", None), "mean", 0.0))
+        return float(f"{mean:.2g}") if mean else 1.0
+
+    @property
+    def knows_spread(self) -> bool:
+        """Whether it can be said how sure predictions are without fitting again."""
+        return self.cells is not None and why_no_curvature(self.model) is None
+
+    def _n_features(self, side: Side) -> int:
+        return getattr(self.model, f"n_{side}_features_in_", None) or 0
+
+    @cached_property
+    def feature_names(self) -> list[str]:
+        """Names of the features of rows; none where the model was fitted without."""
+        count = self._n_features("row")
+        source = getattr(self.model, "source_", None) or {}
+        known = getattr(self.model, "row_feature_names_", None) or source.get("row_feature_names")
+        return list(known) if known and len(known) == count else [f"row{place}" for place in range(count)]
+
+    def features_of(self, given: dict[str, Any]) -> FloatArray:
+        """One line of features in the order of the model; a category is the one of its columns."""
+        names = self.feature_names
+        if not names:
+            raise RequestError("the model was fitted without row_features", "row_features")
+        place = {name: position for position, name in enumerate(names)}
+        line = np.full((1, len(names)), np.nan)
+        for name, value in given.items():
+            group = [position for other, position in place.items() if other.startswith(f"{name}=")]
+            if isinstance(value, str) and group:
+                if f"{name}={value}" not in place:
+                    raise RequestError(
+                        f"{name} has no category of this name in the model", f"row_features.{name}"
+                    )
+                line[0, group] = 0.0
+                line[0, place[f"{name}={value}"]] = 1.0
+            elif name not in place or isinstance(value, str):
+                wanted = "a number" if name in place else "one of the features " + ", ".join(names[:10])
+                raise RequestError(f"row_features.{name}: {wanted} is accepted", f"row_features.{name}")
+            else:
+                line[0, place[name]] = value
+        missing = [name for name, value in zip(names, line[0], strict=True) if np.isnan(value)]
+        if missing:
+            raise RequestError("row_features lacks " + ", ".join(missing[:10]), "row_features")
+        return line
+
+    # -- lists -----------------------------------------------------------------------
+
+    def lists(self, wanted: Sequence[Wanted]) -> list[Lists | Exception]:
+        """The lists of many requests; an exception for a request that cannot be answered."""
+        try:
+            with one_blas_thread():
+                return list(self._lists(wanted))
+        except ValueError as error:
+            if len(wanted) == 1:
+                return [error]
+        # Something is wrong with one of them: the others get their answers.
+        return [answer for one in wanted for answer in self.lists([one])]
+
+    def _lists(self, wanted: Sequence[Wanted]) -> list[Lists]:
+        factors = self._factors(wanted)
+        left_out = [self._left_out(one) for one in wanted]
+        out: list[Lists | None] = [None] * len(wanted)
+        everywhere = [place for place, one in enumerate(wanted) if one.candidates is None]
+        alone = [[place] for place, one in enumerate(wanted) if one.candidates is not None]
+        for group in [everywhere, *alone]:
+            if not group:
+                continue
+            k = min(max(wanted[place].k for place in group), self.shape[1])
+            found = self._top(
+                np.vstack([factors[place] for place in group]),
+                [columns for place in group for columns in left_out[place]],
+                k,
+                wanted[group[0]].candidates,
+            )
+            start = 0
+            for place in group:
+                one = wanted[place]
+                rows = slice(start, start + one.n_rows)
+                out[place] = found[0][rows, : one.k], found[1][rows, : one.k]
+                start += one.n_rows
+        return [answer for answer in out if answer is not None]
+
+    def _top(self, factors: FloatArray, left_out: list[IndexArray], k: int, candidates: Any) -> Lists:
+        if not np.isfinite(factors).all():
+            raise RequestError(NOT_FINITE)
+        indptr = np.concatenate([[0], np.cumsum([len(columns) for columns in left_out])]).astype(np.int64)
+        right = self.model.col_factors_
+        if candidates is not None:
+            right = right[candidates]
+        ids, scores = kernels.topk(
+            factors,
+            right,
+            k,
+            exclude=(indptr, np.concatenate(left_out)) if indptr[-1] else None,
+            col_ids=candidates,
+            n_threads=self.model._n_threads(),
+        )
+        listed = ids >= 0
+        if not np.isfinite(scores[listed]).all():
+            raise RequestError(NOT_FINITE)
+        scores[listed] = self.model._to_data(scores[listed])
+        return ids, scores
+
+    def _factors(self, wanted: Sequence[Wanted]) -> list[FloatArray]:
+        """Factors of the rows of each request; new rows with cells are folded in all at once."""
+        model = self.model
+        out: list[FloatArray] = [np.empty(0)] * len(wanted)
+        with_cells = [place for place, one in enumerate(wanted) if one.cells is not None]
+        for place, one in enumerate(wanted):
+            if one.rows is not None:
+                out[place] = model.row_factors_[one.rows]
+            elif one.cells is None:
+                out[place] = model._embed_rows(model._new_rows(None, one.features, True)[1])
+        for has_features in (False, True):
+            group = [place for place in with_cells if (wanted[place].features is not None) is has_features]
+            if group:
+                folded = self._fold_in([wanted[place] for place in group], has_features)
+                for place, row in zip(group, folded, strict=True):
+                    out[place] = row[None, :]
+        return out
+
+    def _fold_in(self, wanted: Sequence[Wanted], has_features: bool) -> FloatArray:
+        cells = [one.cells for one in wanted if one.cells is not None]
+        rows = np.repeat(np.arange(len(cells)), [len(columns) for columns, _ in cells])
+        new = Observations.from_triples(
+            rows,
+            np.concatenate([columns for columns, _ in cells]),
+            np.concatenate([values for _, values in cells]).astype(self.model.col_factors_.dtype),
+            (len(cells), self.shape[1]),
+        )
+        features = None
+        if has_features:
+            features = np.vstack([one.features for one in wanted if one.features is not None])
+        folded: FloatArray = self.model.fold_in(new, row_features=features, positions=True)
+        return folded
+
+    def _left_out(self, one: Wanted) -> list[IndexArray]:
+        """Sorted columns that each list of a request must not have."""
+        if one.rows is None:
+            own = np.empty(0, dtype=np.int64) if one.cells is None else one.cells[0]
+            return [np.union1d(own, one.deny)]
+        found = self.model._left_out(self.seen, one.rows)
+        if found is None:
+            return [one.deny] * len(one.rows)
+        indptr, indices = found
+        parts = [indices[start:stop] for start, stop in pairwise(indptr.tolist())]
+        return [np.union1d(part, one.deny) for part in parts]
+
+    def known(self, row: int) -> list[dict[str, Any]]:
+        """Known cells of a row; with their values where these are at hand."""
+        if self.seen is None:
+            return []
+        columns = self.seen.rows(np.array([row]))[1].tolist()
+        entries = [self.ids["col"].entry(column) for column in columns]
+        if self.cells is None:
+            return entries
+        values = self.cells.csr[[row], :][:, columns].toarray()[0].tolist()
+        pairs = zip(entries, values, strict=True)
+        return sorted((entry | {"value": value} for entry, value in pairs), key=lambda cell: -cell["value"])
+
+    # -- single cells ----------------------------------------------------------------
+
+    def predict(self, rows: IndexArray, cols: IndexArray) -> FloatArray:
+        """Predictions of cells."""
+        out: FloatArray = self.model.predict_entries(rows, cols, positions=True)
+        return out
+
+    def spread(self, rows: IndexArray, cols: IndexArray) -> FloatArray:
+        """How far predictions move over fits that are as good."""
+        if not self.knows_spread:
+            reason = "needs the training cells" if self.cells is None else why_no_curvature(self.model)
+            raise RequestError(f"std is not known here: {reason}", "std")
+        out: FloatArray = self.model.predict_entries(rows, cols, return_std=True, positions=True)[1]
+        return out
+
+    def explain(self, row: int, col: int) -> dict[str, Any]:
+        """What a prediction is made of: parts, and cells of the row that pull it up or down."""
+        model = self.model
+        scores = model.predict_entries([row], [col], raw=True, positions=True)
+        out: dict[str, Any] = {
+            "prediction": float(model._to_data(scores)[0]),
+            "score": float(scores[0]),
+            "parts": self._parts(row, col, float(scores[0])),
+        }
+        if self.knows_spread:
+            out["std"] = float(self.spread(np.array([row]), np.array([col]))[0])
+        if self.cells is not None:
+            columns, pulls = contributions(model, self.cells, row, col)
+            order = np.argsort(-np.abs(pulls), kind="stable")[:20]
+            out["cells"] = [self.ids["col"].entry(int(columns[t])) | {"adds": float(pulls[t])} for t in order]
+        return out
+
+    def _parts(self, row: int, col: int, score: float) -> dict[str, float]:
+        if hasattr(type(self.model), "explain"):
+            from dataclasses import asdict
+
+            return {
+                name: float(value)
+                for name, value in asdict(self.model.explain(row, col, positions=True)).items()
+            }
+        offsets = getattr(self.model, "offsets_", None)
+        parts = {"mean": 0.0, "row": 0.0, "col": 0.0}
+        if offsets is not None:
+            parts["mean"] = float(offsets.mean)
+            parts["row"] = 0.0 if offsets.row is None else float(offsets.row[row])
+            parts["col"] = 0.0 if offsets.col is None else float(offsets.col[col])
+        return {**parts, "factors": score - sum(parts.values())}
+
+    # -- neighbours and maps ---------------------------------------------------------
+
+    def similar(self, side: Side, picked: IndexArray, k: int) -> Lists:
+        """Nearest others of each, by the cosine of their factors."""
+        if self.model._directions(side).shape[1] == 0:
+            raise RequestError(f"a {type(self.model).__name__} has no factors to compare {side}s by")
+        ask = self.model.similar_rows if side == "row" else self.model.similar_cols
+        ids, scores = ask(picked, k, positions=True)
+        return ids, scores
+
+    @cached_property
+    def places(self) -> FloatArray:
+        """Columns in the plane of the two directions in which their factors differ most."""
+        factors = self.model._directions("col")
+        middle = factors.mean(axis=0, dtype=np.float64)
+        with one_blas_thread():
+            gram = factors.T @ factors.astype(np.float64) / len(factors) - np.outer(middle, middle)
+            _, vectors = np.linalg.eigh(gram)
+            axes = vectors[:, ::-1][:, :2]
+            if axes.shape[1] == 0:
+                raise RequestError(f"a {type(self.model).__name__} has no factors to make a map of")
+            axes *= np.where(axes[np.abs(axes).argmax(axis=0), range(axes.shape[1])] < 0, -1.0, 1.0)
+            flat = factors @ axes - middle @ axes
+        return np.hstack([flat, np.zeros((len(flat), 2 - flat.shape[1]))])
+
+    def columns_of_map(self, most: int) -> IndexArray:
+        """Columns that a map shows: those with most cells, or spread evenly where cells are not known."""
+        count = self.shape[1]
+        if count <= most:
+            return np.arange(count)
+        if self.cells is None:
+            return np.linspace(0, count - 1, most).astype(np.int64)
+        degrees = np.bincount(self.cells.indices, minlength=count)
+        return np.sort(np.argsort(-degrees, kind="stable")[:most])

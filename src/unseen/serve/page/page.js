@@ -1,0 +1,318 @@
+"use strict";
+// The page: asks the server and writes what it answers, always as text and never as HTML.
+
+const $ = (id) => document.getElementById(id);
+let about = {};
+
+function make(tag, properties = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (name.includes("-") || name === "role" || name === "for") made.setAttribute(name, value);
+    else made[name] = value;
+  }
+  made.append(...children);
+  return made;
+}
+
+const label = (entry) => entry.name ?? String(entry.id);
+const number = (value) => value.toLocaleString(undefined, { maximumSignificantDigits: 4 });
+
+function named(entry) {
+  return entry.name === undefined ? [String(entry.id)] : [entry.name, " ", make("span", { className: "id" }, String(entry.id))];
+}
+
+async function ask(path, body) {
+  const options = body === undefined ? {} : {
+    method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
+  };
+  let answer, content;
+  try {
+    answer = await fetch(path, options);
+    content = await answer.json();
+  } catch {
+    throw new Error("The server does not answer.");
+  }
+  if (!answer.ok) throw new Error(content.error.message);
+  return content;
+}
+
+function problem(error) {
+  $("problem").textContent = error ? error.message : "";
+  $("problem").hidden = !error;
+}
+
+// Runs an action of the user: an answer that is late never replaces a newer one.
+const latest = {};
+async function run(name, action) {
+  const turn = latest[name] = (latest[name] ?? 0) + 1;
+  try {
+    const show = await action();
+    if (turn === latest[name]) { problem(null); show?.(); }
+  } catch (error) {
+    if (turn === latest[name]) problem(error);
+  }
+}
+
+// -- finding an id ---------------------------------------------------------------------
+
+function finder(place, choose) {
+  const side = place.dataset.side, key = `${side}-${place.dataset.pick ?? "find"}`;
+  const input = make("input", {
+    id: key, type: "search", autocomplete: "off", role: "combobox", "aria-expanded": "false",
+    "aria-controls": `${key}-options`, "aria-autocomplete": "list", maxLength: 200,
+  });
+  const options = make("ul", { id: `${key}-options`, role: "listbox", hidden: true, "aria-label": "Found" });
+  place.append(make("label", { for: key }, `Search a ${about[side]} by id or name`), input, options);
+  let found = [], at = -1;
+
+  const close = () => { options.hidden = true; input.setAttribute("aria-expanded", "false"); input.removeAttribute("aria-activedescendant"); };
+  const mark = (next) => {
+    at = next;
+    [...options.children].forEach((option, position) => option.setAttribute("aria-selected", String(position === at)));
+    const option = options.children[at];
+    if (option) { input.setAttribute("aria-activedescendant", option.id); option.scrollIntoView({ block: "nearest" }); }
+  };
+  const take = (entry) => { input.value = place.dataset.pick ? "" : label(entry); close(); choose(entry); };
+  const look = () => run(key, async () => {
+    const words = input.value;
+    const answer = await ask(`/v1/search?side=${side}&q=${encodeURIComponent(words)}`);
+    return () => {
+      found = answer.found;
+      options.replaceChildren(...found.map((entry, position) => {
+        const option = make("li", { role: "option", id: `${key}-${position}`, "aria-selected": "false" }, ...named(entry));
+        option.addEventListener("mousedown", (event) => { event.preventDefault(); take(entry); });
+        return option;
+      }));
+      if (!found.length) options.append(make("li", { role: "option", "aria-disabled": "true" }, "Nothing found"));
+      options.hidden = false;
+      input.setAttribute("aria-expanded", "true");
+      at = -1;
+    };
+  });
+  input.addEventListener("input", look);
+  input.addEventListener("focus", () => { if (!found.length) look(); });
+  input.addEventListener("blur", close);
+  input.addEventListener("keydown", (event) => {
+    if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      if (options.hidden) look();
+      else if (found.length) mark((at + (event.key === "ArrowDown" ? 1 : -1) + found.length) % found.length);
+    } else if (event.key === "Enter") {
+      if (!options.hidden && found.length) take(found[Math.max(at, 0)]);
+    } else if (event.key === "Escape") close();
+    else return;
+    event.preventDefault();
+  });
+}
+
+// -- tables ----------------------------------------------------------------------------
+
+function fill(table, items, cells) {
+  table.tBodies[0].replaceChildren(...items.map((item, position) =>
+    make("tr", {}, make("td", {}, String(position + 1)), ...cells(item))));
+  table.hidden = !items.length;
+  $("said").textContent = `${items.length} listed`;
+}
+
+const linked = (entry, choose) => {
+  const link = make("button", { className: "link", type: "button" }, ...named(entry));
+  link.addEventListener("click", () => choose(entry));
+  return link;
+};
+const scored = (item) => [
+  make("td", {}, linked(item, showColumn)), make("td", { className: "n" }, number(item.score)),
+];
+
+// -- a row -----------------------------------------------------------------------------
+
+const showRow = (entry) => run("row", async () => {
+  select("row");
+  const body = { rows: [entry.id], k: 20 };
+  const [lists, near, seen] = await Promise.all([
+    ask("/v1/recommend", about.spread ? { ...body, std: true } : body),
+    ask("/v1/similar", { rows: [entry.id], k: 8 }).catch(() => null),
+    ask(`/v1/seen?row=${encodeURIComponent(entry.id)}`),
+  ]);
+  return () => {
+    $("row-title").textContent = label(entry);
+    $("row-hint").textContent = seen.known
+      ? "What is known already is left out."
+      : "The model does not say which cells it was fitted to, so what is known may be listed.";
+    $("why").hidden = true;
+    fill($("row-list"), lists.lists[0].items, (item) => {
+      const why = make("button", { type: "button", "aria-label": `Why ${label(item)}?` }, "Why?");
+      why.addEventListener("click", () => explain(entry, item));
+      const sure = item.std === undefined ? "" : `± ${number(item.std)}`;
+      return [...scored(item), make("td", { className: "n sure" }, sure), make("td", { className: "n" }, why)];
+    });
+    several("row-near", near ? near.lists[0].items : [], (item) => [linked(item, showRow), ` ${number(item.score)}`]);
+    several("row-seen", seen.cells, (cell) => [linked(cell, showColumn), cell.value === undefined ? "" : ` ${number(cell.value)}`]);
+    $("row-title").focus();
+  };
+});
+
+function several(id, items, content) {
+  $(id).hidden = !items.length;
+  $(id).querySelector("ol").replaceChildren(...items.map((item) => make("li", {}, ...content(item))));
+}
+
+const PARTS = {
+  mean: "mean of all", row: "row alone", col: "column alone", factors: "factors together",
+  constant: "average row and column", bilinear: "features together", low_rank: "not explained by features",
+};
+
+const explain = (row, col) => run("why", async () => {
+  const found = await ask("/v1/explain", { row: row.id, col: col.id });
+  return () => {
+    const box = $("why").querySelector("div");
+    const sure = found.std === undefined ? "" : ` ± ${number(found.std)} (about 90 % between ${
+      number(found.prediction - 1.645 * found.std)} and ${number(found.prediction + 1.645 * found.std)})`;
+    box.replaceChildren(make("p", {}, make("strong", {}, label(col)), `: ${number(found.prediction)}${sure}`));
+    bars(box, "Parts", Object.entries(found.parts).map(([name, value]) => [PARTS[name] ?? name, value]));
+    if (found.cells?.length) bars(box, "Known cells that move it most", found.cells.slice(0, 8).map((cell) => [label(cell), cell.adds]));
+    $("why").hidden = false;
+    $("why").scrollIntoView({ block: "nearest" });
+  };
+});
+
+function bars(box, title, parts) {
+  const largest = Math.max(...parts.map(([, value]) => Math.abs(value)), 1e-12);
+  box.append(make("h3", {}, title), ...parts.map(([name, value]) => {
+    const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+    svg.setAttribute("viewBox", "-50 0 100 10");
+    svg.setAttribute("preserveAspectRatio", "none");
+    svg.setAttribute("aria-hidden", "true");
+    const bar = document.createElementNS(svg.namespaceURI, "rect");
+    const width = 50 * Math.abs(value) / largest;
+    for (const [key, at] of Object.entries({ x: value < 0 ? -width : 0, y: 1, width, height: 8, class: value < 0 ? "down" : "up" })) bar.setAttribute(key, at);
+    svg.append(bar);
+    return make("div", { className: "bar" }, make("span", {}, name), svg, make("span", { className: "n" }, number(value)));
+  }));
+}
+
+// -- a column --------------------------------------------------------------------------
+
+const showColumn = (entry) => run("col", async () => {
+  select("col");
+  const near = await ask("/v1/similar", { cols: [entry.id], k: 20 });
+  return () => {
+    $("col-title").textContent = label(entry);
+    $("col-hint").textContent = "";
+    fill($("col-list"), near.lists[0].items, scored);
+    $("col-title").focus();
+  };
+});
+
+// -- try it yourself -------------------------------------------------------------------
+
+const picked = new Map();
+
+function pick(entry) {
+  if (picked.has(entry.id)) return;
+  const value = make("input", { type: "number", step: "any", value: String(about.typical), "aria-label": `Value of ${label(entry)}` });
+  const drop = make("button", { type: "button", "aria-label": `Remove ${label(entry)}` }, "×");
+  const line = make("li", {}, make("span", {}, ...named(entry)), value, drop);
+  picked.set(entry.id, value);
+  value.addEventListener("input", tryIt);
+  drop.addEventListener("click", () => { picked.delete(entry.id); line.remove(); tryIt(); $("col-try").focus(); });
+  $("picked").append(line);
+  tryIt();
+}
+
+const tryIt = () => run("try", async () => {
+  const cells = [...picked].filter(([, input]) => input.value !== "").map(([col, input]) => ({ col, value: input.valueAsNumber }));
+  const lists = cells.length ? await ask("/v1/recommend", { cells, k: 15 }) : { lists: [{ items: [] }] };
+  return () => fill($("try-list"), lists.lists[0].items, scored);
+});
+
+// -- cold start ------------------------------------------------------------------------
+
+function coldForm() {
+  const form = $("cold-form"), groups = new Map();
+  if (!about.row_features.length) {
+    $("cold-hint").textContent = `This model was fitted without features of a ${about.row}: try picking a few cells instead.`;
+    return;
+  }
+  $("cold-hint").textContent = "Fill in the features; the list follows.";
+  for (const name of about.row_features) {
+    const [key, category] = name.split(/=(.*)/s);
+    groups.set(key, [...(groups.get(key) ?? []), ...(category === undefined ? [] : [category])]);
+  }
+  for (const [name, categories] of groups) {
+    const input = categories.length
+      ? make("select", {}, ...categories.map((one) => make("option", { value: one }, one)))
+      : make("input", { type: "number", step: "any", value: "0" });
+    input.dataset.feature = name;
+    form.append(make("label", {}, name, input));
+  }
+  form.addEventListener("submit", (event) => event.preventDefault());
+  form.addEventListener("input", cold);
+  cold();
+}
+
+const cold = () => run("cold", async () => {
+  const row_features = {};
+  for (const input of $("cold-form").querySelectorAll("[data-feature]")) {
+    if (input.value === "") return () => {};
+    row_features[input.dataset.feature] = input.type === "number" ? input.valueAsNumber : input.value;
+  }
+  const lists = await ask("/v1/recommend", { row_features, k: 15 });
+  return () => fill($("cold-list"), lists.lists[0].items, scored);
+});
+
+// -- tabs and map ----------------------------------------------------------------------
+
+let map;
+const showMap = () => run("map", async () => {
+  if (map) return null;
+  const found = await ask("/v1/map");
+  return () => {
+    map = new PointMap($("map"), (text) => { $("map-said").textContent = text; }, showColumn);
+    map.show(found.points);
+    if (found.points.length < found.n_cols) $("map-said").textContent = `${found.points.length} of ${found.n_cols} are shown.`;
+    $("map-in").addEventListener("click", () => map.zoom(1.6));
+    $("map-out").addEventListener("click", () => map.zoom(1 / 1.6));
+    $("map-all").addEventListener("click", () => { map.all(); map.draw(); });
+  };
+});
+
+const tabs = [...document.querySelectorAll("[role=tab]")];
+
+function select(name, focus = false) {
+  for (const tab of tabs) {
+    const chosen = tab.id === `tab-${name}`;
+    tab.setAttribute("aria-selected", String(chosen));
+    tab.tabIndex = chosen ? 0 : -1;
+    $(tab.getAttribute("aria-controls")).hidden = !chosen;
+    if (chosen && focus) tab.focus();
+  }
+  if (name === "map") showMap();
+}
+
+tabs.forEach((tab, place) => {
+  const name = tab.id.slice("tab-".length);
+  tab.addEventListener("click", () => select(name));
+  tab.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    const shown = tabs.filter((one) => !one.hidden);
+    select(shown[(shown.indexOf(tab) + step + shown.length) % shown.length].id.slice("tab-".length), true);
+    event.preventDefault();
+  });
+});
+
+run("start", async () => {
+  about = await ask("/v1/model");
+  return () => {
+    $("about").textContent = `${about.model}: ${about.n_rows.toLocaleString()} × ${about.n_cols.toLocaleString()} (${about.row} × ${about.col})`;
+    for (const word of document.querySelectorAll("[data-word]")) word.textContent = about[word.dataset.word];
+    for (const place of document.querySelectorAll(".finder")) {
+      finder(place, place.dataset.pick ? pick : place.dataset.side === "row" ? showRow : showColumn);
+    }
+    if (!about.new_rows_by_cells) {
+      $("try-hint").textContent = "This model needs features of a new row: use the next tab.";
+      $("view-try").querySelector(".finder").hidden = true;
+    }
+    coldForm();
+    document.body.dataset.ready = "yes";
+  };
+});
