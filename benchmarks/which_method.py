@@ -14,6 +14,7 @@ from typing import Any
 from benchmarks._store import STORED, store, stored
 from papers.display import markdown
 from unseen.comparison import compare
+from unseen.comparison.candidates import TITLES
 from unseen.comparison.result import Comparison, Entry
 from unseen.datasets import (
     load_bibtex,
@@ -63,7 +64,11 @@ CASES: dict[str, Callable[[], Case]] = {
 def comparison(case: dict[str, Any]) -> Comparison:
     """What was stored, as it was found."""
     known = {name: value for name, value in case.items() if name not in ("entries", "recommendation")}
-    return Comparison(**known, entries=[Entry(**entry) for entry in case["entries"]])
+    return Comparison(**known, entries=[_entry(entry) for entry in case["entries"]])
+
+
+def _entry(stored: dict[str, Any]) -> Entry:
+    return Entry(**{"title": TITLES.get(stored["method"], ""), **stored})
 
 
 def shown(found: Comparison, entry: Entry) -> str:

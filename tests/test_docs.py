@@ -128,13 +128,14 @@ def test_every_part_of_the_guide_is_reachable() -> None:
     assert pages == set(re.findall(r"^(\w+)$", contents, flags=re.MULTILINE)) & pages
 
 
-def test_the_picture_of_the_layers_is_that_of_the_contract() -> None:
-    spec = importlib.util.spec_from_file_location("layers", ROOT / "docs" / "layers.py")
+@pytest.mark.parametrize("name", ["layers", "picture"])
+def test_pictures_are_drawn_from_the_contract_and_stored_results(name: str) -> None:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    assert module.PICTURE.read_text(encoding="utf-8") == module.draw(), "python docs/layers.py draws it"
+    assert module.PICTURE.read_text(encoding="utf-8") == module.draw(), f"python docs/{name}.py draws it"
 
 
 @pytest.mark.slow

@@ -34,7 +34,9 @@ def test_a_fit_from_disk_is_a_model_like_any_other(
     assert done["expected_memory_bytes"] < 2**30
     plain = run("fit", files.ratings, "--out", tmp_path / "two", *settings, "--json").document
     assert done["objective"] == pytest.approx(plain["objective"], rel=1e-9)
-    lists = [run("recommend", tmp_path / name, "--all", "-k", 3).out for name in ("one", "two")]
+    lists = [
+        run("recommend", tmp_path / name, "--all", "-k", 3, "--with-seen").out for name in ("one", "two")
+    ]
     assert [line.split(",")[:-1] for line in lists[0].splitlines()] == [
         line.split(",")[:-1] for line in lists[1].splitlines()
     ]

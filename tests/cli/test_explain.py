@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pandas as pd
 import pytest
 from cli_files import USERS
 
@@ -38,4 +40,57 @@ def test_interactions_have_the_names_of_the_file(run, mixed):
 
 def test_what_cannot_be_explained_is_said(run, mixed, model):
     assert run("explain", mixed, "nobody", 10, code=1).err.startswith("error: 'nobody'")
-    assert "mixed-linear" in run("explain", model, USERS[3], 10, code=2).err
+    assert "mixed-linear" in run("interactions", model, code=2).err
+
+
+def test_parts_are_sorted_and_add_up_for_every_model_of_values(run, files, model, mixed, tmp_path):
+    run("fit", files.ratings, "--method", "bias", "--out", tmp_path / "bias")
+    positive = pd.read_csv(files.ratings).assign(stars=lambda frame: frame["stars"].clip(lower=0))
+    positive.to_csv(tmp_path / "positive.csv", index=False)
+    run("fit", tmp_path / "positive.csv", "--method", "nmf", "--rank", 2, "--out", tmp_path / "nmf")
+    for path in (model, tmp_path / "bias", tmp_path / "nmf", mixed):
+        document = run("explain", path, USERS[4], 10, "--json").document
+        sizes = [abs(part["adds"]) for part in document["parts"] if part["part"] != "not told apart"]
+        assert sizes == sorted(sizes, reverse=True)
+        loaded = unseen.load(path)
+        expected = loaded.predict_entries([USERS[4]], [10])[0]
+        assert sum(part["adds"] for part in document["parts"]) == pytest.approx(expected, abs=1e-6)
+        assert document["prediction"] == pytest.approx(expected, abs=1e-6)
+
+
+def test_each_cell_of_the_row_adds_what_leaving_its_deviation_out_takes_away(run, files, model, tmp_path):
+    (tmp_path / "names.csv").write_text("item,title\n10,Alien\n20,Brazil\n")
+    asked = ("explain", model, USERS[4], 10, "--train", files.ratings)
+    document = run(*asked, "--json").document
+    expected = unseen.load(model).predict_entries([USERS[4]], [10])[0]
+    assert document["prediction"] == pytest.approx(expected)
+    table = pd.read_csv(files.ratings).query("user == @USERS[4]")
+    named = [part["part"].split(":")[0] for part in document["parts"] if ":" in part["part"]]
+    assert sorted(map(int, named)) == sorted(table["item"])
+    # Oracle: the same prediction by hand, ridge regression of the row's deviations on the column factors.
+    fitted = unseen.load(model)
+    offsets, width = fitted.offsets_, fitted.widths_[0]
+    places = fitted.col_ids_.index_of(table["item"].to_numpy())
+    V = fitted.col_factors_[places, :width].astype(float)
+    target = fitted.col_factors_[fitted.col_ids_.index_of([10])[0], :width].astype(float)
+    deviation = table["stars"].to_numpy() - offsets.mean - offsets.col[places]
+    n = len(table)
+    bias = np.full((1, n), 1 / (n + offsets.reg_row))
+    pull = target @ np.linalg.solve(V.T @ V + 0.5 * np.eye(width), V.T) @ (np.eye(n) - bias) + bias
+    adds = dict(zip(map(str, table["item"]), (pull.ravel() * deviation), strict=True))
+    for part in document["parts"]:
+        if ":" in part["part"]:
+            assert part["adds"] == pytest.approx(adds[part["part"].split(":")[0]], abs=1e-6)
+    shown = run(*asked, "--col-names", tmp_path / "names.csv", "-k", 3).out
+    assert "smaller parts" in shown
+    assert "Alien" in shown
+
+
+def test_a_part_for_each_cell_needs_a_linear_rule(run, files, tmp_path):
+    positive = pd.read_csv(files.ratings).assign(stars=lambda frame: frame["stars"].clip(lower=0))
+    positive.to_csv(tmp_path / "positive.csv", index=False)
+    run("fit", tmp_path / "positive.csv", "--method", "nmf", "--rank", 2, "--out", tmp_path / "nmf")
+    assert (
+        "linear"
+        in run("explain", tmp_path / "nmf", USERS[4], 10, "--train", tmp_path / "positive.csv", code=1).err
+    )

@@ -184,18 +184,22 @@ def hostile(run, tmp_path):
 
 def test_a_terminal_never_gets_control_characters(run, hostile, monkeypatch):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    for arguments in (("recommend", hostile, "--all"), ("info", hostile), ("info", hostile, "--json")):
+    for arguments in (
+        ("recommend", hostile, "--all", "--with-seen"),
+        ("info", hostile),
+        ("info", hostile, "--json"),
+    ):
         ended = run(*arguments)
         shown = (ended.out + ended.err).replace("\x1b[1m", "").replace("\x1b[0m", "")  # our own bold titles
         assert not {"\x1b", "\x9b", "\u202e"} & set(shown), arguments
-    assert "\\x1b[2J" in run("recommend", hostile, "--all").out
+    assert "\\x1b[2J" in run("recommend", hostile, "--all", "--with-seen").out
     ended = run("recommend", hostile, "--rows", "x\x1b[2J", code=1)
     assert "\x1b" not in ended.err
 
 
 def test_pipes_and_files_get_ids_as_they_are(run, hostile):
-    assert HOSTILE in run("recommend", hostile, "--all").out
-    lines = run("recommend", hostile, "--all", "--json").document["recommendations"]
+    assert HOSTILE in run("recommend", hostile, "--all", "--with-seen").out
+    lines = run("recommend", hostile, "--all", "--with-seen", "--json").document["recommendations"]
     assert lines[0]["user"] == HOSTILE
 
 

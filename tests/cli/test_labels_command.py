@@ -121,3 +121,37 @@ def test_wrong_usage(run, files, tmp_path, monkeypatch, arguments, told):
     run("fit", "train.txt", "--method", "linear-ova", "-o", "m")
     done = run(*arguments, code=2)
     assert told in done.err
+
+
+def test_names_and_correlations_of_labels(run, tmp_path):
+    (tmp_path / "train.txt").write_text("4 3 2\n0 0:1\n1 1:1\n0 0:0.5 2:1\n1 1:0.5\n")
+    (tmp_path / "names.txt").write_text("war\npeace\n")
+    (tmp_path / "together.csv").write_text("a,b,count\nwar,peace,3\nwar,war,2\n")
+    fit = ("fit", tmp_path / "train.txt", "--set", "n_components=1", "--set", "k=1", "--out", tmp_path / "m")
+    named = ("--label-names", tmp_path / "names.txt")
+    run(*fit, *named, "--label-correlations", tmp_path / "together.csv")
+    assert unseen.load(tmp_path / "m").label_correlations.toarray().tolist() == [[2, 3], [3, 0]]
+    ended = run("predict", tmp_path / "m", tmp_path / "train.txt", "-k", 1)
+    assert [line.split(",")[2] for line in ended.out.splitlines()] == [
+        "label",
+        "war",
+        "peace",
+        "war",
+        "peace",
+    ]
+    (tmp_path / "together.csv").write_text("a,b,count\nwar,love,3\n")
+    assert "'love'" in run(*fit, *named, "--label-correlations", tmp_path / "together.csv", code=1).err
+    (tmp_path / "names.txt").write_text("war\n")
+    assert "2 different names" in run(*fit, *named, code=1).err
+    assert (
+        "multilabel"
+        in run(
+            "fit",
+            tmp_path / "together.csv",
+            "--out",
+            tmp_path / "n",
+            "--label-names",
+            tmp_path / "names.txt",
+            code=2,
+        ).err
+    )

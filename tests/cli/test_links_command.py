@@ -78,7 +78,8 @@ def test_lists_hold_neither_known_links_nor_the_node_itself(run, graph, tmp_path
     assert not found & known
     assert not (lists["row"] == lists["col"]).any()
     assert len(lists) == N_NODES * (N_NODES - 1) - 2 * len(known)
-    assert run(*ask).document["n_recommendations"] == N_NODES * (N_NODES - 1)
+    assert run(*ask).document["recommendations"] == lists.to_dict("records")
+    assert run(*ask, "--with-seen").document["n_recommendations"] == N_NODES * (N_NODES - 1)
 
 
 class TestEvaluate:
@@ -183,7 +184,9 @@ class TestFiles:
     def test_models_without_ids_are_told_by_number(self, run, tmp_path):
         CommonNeighbors().fit(np.ones((4, 4)) - np.eye(4)).save(tmp_path / "m")
         assert run("info", tmp_path / "m", "--json").document["n_rows"] == 4
-        found = run("recommend", tmp_path / "m", "--rows", 2, "-k", 9, "--json").document["recommendations"]
+        found = run("recommend", tmp_path / "m", "--rows", 2, "-k", 9, "--with-seen", "--json").document[
+            "recommendations"
+        ]
         assert [line["col"] for line in found] == [0, 1, 3]
 
 

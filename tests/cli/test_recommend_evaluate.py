@@ -47,7 +47,7 @@ class TestRecommend:
         both = found.merge(known, on=["user", "item"])
         assert len(both) == 0
         assert len(found) + len(known) == len(USERS) * len(ITEMS)
-        run("recommend", model, "--all", "-k", 50, "--out", tmp_path / "y.csv")
+        run("recommend", model, "--all", "-k", 50, "--with-seen", "--out", tmp_path / "y.csv")
         assert len(pd.read_csv(tmp_path / "y.csv")) == len(USERS) * len(ITEMS)
 
     def test_candidates_and_rows_from_files(self, run, model, tmp_path):
@@ -55,7 +55,7 @@ class TestRecommend:
         pd.DataFrame({"item": [50, 20]}).to_parquet(tmp_path / "allowed.parquet")
         out = tmp_path / "x.parquet"
         run(
-            "recommend", model, "--rows-file", tmp_path / "rows.txt", "--out", out,
+            "recommend", model, "--rows-file", tmp_path / "rows.txt", "--out", out, "--with-seen",
             "--candidates", tmp_path / "allowed.parquet",
         )  # fmt: skip
         found = pd.read_parquet(out)
@@ -258,3 +258,80 @@ def test_predictions_with_a_spread_need_the_weights_again(run, weighted, tmp_pat
 )
 def test_weights_that_cannot_be_are_refused(run, weighted, tmp_path, options, message):
     assert message in run("fit", weighted, "--out", tmp_path / "m", *options, code=2).err
+
+
+class TestNewRows:
+    @pytest.fixture
+    def newcomers(self, tmp_path):
+        path = tmp_path / "new.csv"
+        path.write_text("user,item,stars\nzoe,10,5\nzoe,50,1\nyan,30,2\nyan,9999,4\n", encoding="utf-8")
+        return path
+
+    def test_by_cells(self, run, model, newcomers):
+        ended = run("recommend", model, "--new-cells", newcomers, "-k", 3, "--json")
+        document = ended.document
+        assert "9999" in document["warnings"][0]
+        frame = pd.DataFrame({"user": ["zoe", "zoe", "yan"], "item": [10, 50, 30], "stars": [5.0, 1.0, 2.0]})
+        cells = Observations.from_frame(frame, row="user", col="item", value="stars")
+        loaded = unseen.load(model)
+        factors = loaded.fold_in(loaded_order(loaded, cells), positions=True)
+        for person, scores in zip(cells.row_ids.values, factors @ loaded.col_factors_.T, strict=True):
+            known = set(frame[frame["user"] == person]["item"])
+            best = [
+                j for j in loaded.col_ids_[np.argsort(-scores, kind="stable")].tolist() if j not in known
+            ][:3]
+            assert [line["item"] for line in document["recommendations"] if line["user"] == person] == best
+        seen = run("recommend", model, "--new-cells", newcomers, "-k", 20, "--with-seen", "--json").document
+        assert len([line for line in seen["recommendations"] if line["user"] == "zoe"]) == 20
+
+    def test_by_features_and_by_both(self, run, inductive, tmp_path):
+        people = tmp_path / "people.csv"
+        people.write_text("user,a,b,kind\nyan,-1,0.5,cold\nzoe,1,0,warm\n", encoding="utf-8")
+        lines = run("recommend", inductive, "--row-features", people, "-k", 2, "--json").document
+        loaded = unseen.load(inductive)
+        names = loaded.source_["row_feature_names"]
+        features = np.zeros((2, len(names)))
+        for i, person in enumerate(({"a": -1, "b": 0.5, "kind=cold": 1}, {"a": 1, "b": 0, "kind=warm": 1})):
+            features[i] = [person.get(name, 0) for name in names]
+        ids, _ = loaded.recommend(row_features=features, k=2)
+        assert [line["item"] for line in lines["recommendations"]] == ids.ravel().tolist()
+        cells = tmp_path / "cells.csv"
+        cells.write_text(f"user,item,stars\nzoe,{ids[1, 0]},5\n", encoding="utf-8")
+        both = run("recommend", inductive, "--new-cells", cells, "--row-features", people, "-k", 2, "--json")
+        found = [line["item"] for line in both.document["recommendations"]]
+        assert int(ids[1, 0]) not in found
+        assert {line["user"] for line in both.document["recommendations"]} == {"zoe"}
+        assert "row_features" in run("recommend", inductive, "--new-cells", cells, code=1).err
+
+    def test_names_and_denied_columns(self, run, model, tmp_path):
+        (tmp_path / "films.csv").write_text(
+            "item,title\n" + "".join(f"{10 * j},Film {j}\n" for j in range(15))
+        )
+        (tmp_path / "deny.txt").write_text("10\n20\n30\n")
+        lines = run(
+            "recommend", model, "--all", "-k", 20, "--col-names", tmp_path / "films.csv", "--deny",
+            tmp_path / "deny.txt", "--json",
+        ).document["recommendations"]  # fmt: skip
+        assert not {10, 20, 30} & {line["item"] for line in lines}
+        for line in lines:
+            assert line["title"] == (f"Film {line['item'] // 10}" if line["item"] < 150 else "")
+
+    @pytest.mark.parametrize(
+        "options", [("--rows", "x", "--new-cells", "y"), (), ("--all", "--exclude", "x", "--with-seen")]
+    )
+    def test_wrong_usage(self, run, model, options):
+        run("recommend", model, *options, code=2)
+
+    def test_training_cells_are_left_out(self, run, files, model):
+        lines = run("recommend", model, "--all", "-k", 20, "--json").document["recommendations"]
+        seen = set(pd.read_csv(files.ratings)[["user", "item"]].itertuples(index=False, name=None))
+        assert not seen & {(line["user"], line["item"]) for line in lines}
+        assert len(lines) + len(seen) == len(USERS) * len(ITEMS)
+
+
+def loaded_order(model, cells):
+    """Cells in the columns of a model."""
+    place = model.col_ids_.index_of(cells.col_ids.values)
+    return Observations.from_triples(
+        cells.rows, place[cells.indices], cells.values, (cells.shape[0], len(model.col_ids_))
+    )

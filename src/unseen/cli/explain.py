@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -27,21 +28,66 @@ def explain(
     model_path: o.ModelPath,
     row: Annotated[str, typer.Argument(metavar="ROW", help="Id of a row of the training data.")],
     col: Annotated[str, typer.Argument(metavar="COL", help="Id of a column of the training data.")],
+    train: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DATA", help="What the model was fitted to: say what each cell of the row adds."
+        ),
+    ] = None,
+    k: Annotated[int, typer.Option("-k", min=1, help="Parts to show; the others are added up.")] = 10,
+    col_names: o.ColNames = None,
+    sep: o.Sep = None,
+    no_header: o.NoHeader = None,
+    encoding: o.Encoding = "utf-8",
 ) -> None:
-    """Split the prediction for one cell into the parts that a side-information model adds up."""
-    model = _load(model_path)
-    parts = model.explain(_index(model, "row", row), _index(model, "col", col), positions=True)
-    document: dict[str, Any] = {
-        "command": "explain",
-        "model": str(model_path),
-        "row": row,
-        "col": col,
-        **asdict(parts),
-        "prediction": parts.prediction,
-    }
-    lines = [[PARTS[name], round(value, 4)] for name, value in asdict(parts).items()]
-    lines.append(["prediction", round(parts.prediction, 4)])
-    out.result(document, lambda: out.table(["part", "adds"], lines, title=f"{row} x {col}"))
+    """Split the prediction for one cell into parts that add up to it, the largest first.
+
+    By features where the model has them, with --train by the known cells of the row, else by mean, biases and
+    factors.
+    """
+    import unseen
+    from unseen.cli.contributions import by_cells, by_factors
+    from unseen.cli.lists import list_columns
+    from unseen.cli.new_rows import names_of_columns
+    from unseen.cli.sources import training_ids
+    from unseen.cli.spread import training_cells
+
+    model = unseen.load(model_path)
+    if not hasattr(model, "row_factors_"):
+        raise UsageError(f"{model_path} is a {type(model).__name__}, whose scores are no sum of parts")
+    i, j = _index(model, "row", row), _index(model, "col", col)
+    ids = training_ids(model, "col")
+    names = [str(name) for name in ids.values.tolist()]
+    if col_names is not None:
+        titles = names_of_columns(col_names, ids, list_columns(model)[2], encoding)[1]
+        names = [title or name for title, name in zip(titles, names, strict=True)]
+    document: dict[str, Any] = {"command": "explain", "model": str(model_path), "row": row, "col": col}
+    if train is not None:
+        how = {"sep": sep, "header": o.has_header(no_header), "encoding": encoding, "row": None, "col": None}
+        parts = by_cells(model, training_cells(model, train, how), i, j, names)
+    elif hasattr(type(model), "explain"):
+        found = model.explain(i, j, positions=True)
+        document |= asdict(found)
+        parts = [(PARTS[name], value) for name, value in asdict(found).items()]
+        parts = sorted(parts, key=lambda part: -abs(part[1]))
+    else:
+        parts = by_factors(model, i, j)
+    total = sum(value for _, value in parts)
+    document["parts"] = [{"part": name, "adds": value} for name, value in parts]
+    document["prediction"] = total
+    shown = parts if len(parts) <= k + 1 else parts[:k]
+    lines: list[list[Any]] = [[name, round(value, 4)] for name, value in shown]
+    if len(shown) < len(parts):
+        rest = sum(value for _, value in parts[k:])
+        lines.append([f"{len(parts) - k} smaller parts", round(rest, 4)])
+    # Some losses have a scale of their own: parts add up to the score, from which the prediction follows.
+    predicted = float(model.predict_entries([i], [j], positions=True)[0])
+    same = abs(predicted - total) <= 1e-5 * max(1.0, abs(total))
+    lines.append(["prediction" if same else "score", round(total, 4)])
+    if not same:
+        document["score"], document["prediction"] = total, predicted
+        lines.append(["prediction", round(predicted, 4)])
+    out.result(document, lambda: out.table(["part", "adds"], lines, title=f"{row} x {names[j]}"))
 
 
 def interactions(

@@ -83,6 +83,17 @@ class FeatureFile:
         columns = [name for name in frame.column_names if name != id_column]
         return own, self._in_order(matrix, own_names, names, columns)
 
+    def of_ids(self, ids: Vocabulary, like: str, names: list[str] | None) -> Features:
+        """Features of all of some ids, in the columns that a model knows."""
+        frame, id_column = self.read(like, ids, [name.partition("=")[0] for name in names or ()])
+        absent = ids.values[~np.isin(np.arange(len(ids)), find(ids, frame[id_column]))].tolist()
+        if absent:
+            shown = ", ".join(map(repr, absent[:5])) + (", ..." if len(absent) > 5 else "")
+            raise UnknownIdError(f"{self.path}: no line for {shown}")
+        matrix, own_names = self._align(frame, id_column, ids, "error")
+        columns = [name for name in frame.column_names if name != id_column]
+        return matrix if names is None else self._in_order(matrix, own_names, names, columns)
+
     def _align(
         self, frame: Any, id_column: str, vocabulary: Vocabulary, missing: str
     ) -> tuple[Features, list[str]]:

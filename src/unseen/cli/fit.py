@@ -56,6 +56,17 @@ def fit(
     no_cells: Annotated[
         bool, typer.Option("--no-cells", help="Leave the cells out of the model; unseen update needs them.")
     ] = False,
+    label_names: Annotated[
+        Path | None, typer.Option("--label-names", metavar="FILE", help="What labels are called, one a line.")
+    ] = None,
+    label_correlations: Annotated[
+        Path | None,
+        typer.Option(
+            "--label-correlations",
+            metavar="FILE",
+            help="How often two labels occur together elsewhere: two labels and a count a line (exmlds).",
+        ),
+    ] = None,
     dask: o.Dask = None,
     memory: Annotated[
         str | None,
@@ -81,8 +92,10 @@ def fit(
             row=row, col=col, value=value, weight=weight, sep=sep, row_features=row_features,
             col_features=col_features, id_column=id_column,
         )  # fmt: skip
-        fit_labels(out, model, data, model_path, method)
+        fit_labels(out, model, data, model_path, method, names=label_names, correlations=label_correlations)
         return
+    if label_names is not None or label_correlations is not None:
+        raise UsageError("--label-names and --label-correlations are for the task multilabel")
     if dask is not None or memory is not None:
         from unseen.cli.by_blocks import fit_by_blocks
 

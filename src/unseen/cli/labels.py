@@ -11,8 +11,10 @@ from scipy import sparse
 
 from unseen.cli.errors import UsageError
 from unseen.cli.output import Output
+from unseen.cli.sources import CellFile
 from unseen.data import read_extreme
-from unseen.exceptions import InvalidDataError
+from unseen.data.streaming import open_text
+from unseen.exceptions import InvalidDataError, UnknownIdError
 from unseen.typing import CSR
 
 __all__ = [
@@ -54,7 +56,16 @@ def is_model_of_labels(path: Path) -> bool:
     return isinstance(found, type) and issubclass(found, MultiLabelClassifier)
 
 
-def fit_labels(out: Output, model: Any, data: Path, model_path: Path, method: str) -> None:
+def fit_labels(
+    out: Output,
+    model: Any,
+    data: Path,
+    model_path: Path,
+    method: str,
+    *,
+    names: Path | None = None,
+    correlations: Path | None = None,
+) -> None:
     """Fit a multi-label classifier to a file and save it.
 
     Parameters
@@ -69,8 +80,17 @@ def fit_labels(out: Output, model: Any, data: Path, model_path: Path, method: st
         Directory to write.
     method : str
         Its name on the command line.
+    names : Path or None
+        What labels are called, one in each line.
+    correlations : Path or None
+        Two labels and a count in each line.
     """
     X, Y = read_extreme(data)
+    called = None if names is None else _read_names(names, Y.shape[1])
+    if correlations is not None:
+        if "label_correlations" not in model.get_params():
+            raise UsageError(f"--label-correlations: {method} has no use for them; exmlds has")
+        model.set_params(label_correlations=_read_correlations(correlations, called, Y.shape[1]))
     out.note(
         f"{data}: {X.shape[0]:,} rows, {X.shape[1]:,} features, {Y.shape[1]:,} labels, {Y.nnz:,} positives"
     )
@@ -82,6 +102,7 @@ def fit_labels(out: Output, model: Any, data: Path, model_path: Path, method: st
         "task": "multilabel",
         "n_rows": X.shape[0],
         "label_counts": np.bincount(Y.indices, minlength=Y.shape[1]),
+        "label_names": called,
     }
     model.save(model_path)
     document = {
@@ -89,7 +110,7 @@ def fit_labels(out: Output, model: Any, data: Path, model_path: Path, method: st
         "model": str(model_path),
         "method": method,
         "estimator": type(model).__name__,
-        "params": model.get_params(),
+        "params": {name: value for name, value in model.get_params().items() if name != "label_correlations"},
         "n_rows": X.shape[0],
         "n_features": X.shape[1],
         "n_labels": Y.shape[1],
@@ -130,6 +151,8 @@ def predict_labels(
     from unseen.cli.sinks import Records, TableWriter
 
     X, _ = _read_like_training(out, model, rows)
+    listed = (getattr(model, "source_", None) or {}).get("label_names")
+    called = None if listed is None else np.array(listed, dtype=object)
     sink = Records() if out.json and target is None else TableWriter(target, defuse=defuse)
     with sink as writer:
         for start in range(0, X.shape[0], ROWS_AT_A_TIME):
@@ -141,7 +164,7 @@ def predict_labels(
                 {
                     "row": numbers[kept],
                     "rank": ranks[kept],
-                    "label": ids.ravel()[kept],
+                    "label": ids.ravel()[kept] if called is None else called[ids.ravel()[kept]],
                     "score": scores.ravel()[kept],
                 }
             )
@@ -214,6 +237,36 @@ def _read_like_training(out: Output, model: Any, path: Path) -> tuple[CSR, CSR]:
     if Y.shape[1] > model.n_labels_:
         out.note(f"{path}: {Y.shape[1]:,} labels, the model knows {model.n_labels_:,}; the others are misses")
     return X, _wider(Y, max(model.n_labels_, Y.shape[1]))
+
+
+def _read_names(path: Path, n_labels: int) -> list[str]:
+    with open_text(path) as handle:
+        names = [line.strip() for line in handle]
+    names = names[:-1] if names and not names[-1] else names
+    if len(names) != n_labels or len(set(names)) < len(names):
+        raise InvalidDataError(
+            f"{path}: expected {n_labels} different names of labels, one a line, found {len(names)} lines, "
+            f"{len(set(names))} of them different"
+        )
+    return names
+
+
+def _read_correlations(path: Path, names: list[str] | None, n_labels: int) -> CSR:
+    """Symmetric counts; labels by name where there are names, else by number."""
+    cells = CellFile(path).seen(None).read()
+    assert cells.row_ids is not None
+    assert cells.col_ids is not None
+    places = {str(name): place for place, name in enumerate(range(n_labels) if names is None else names)}
+    unknown = [id for ids in (cells.row_ids, cells.col_ids) for id in ids if str(id) not in places]
+    if unknown:
+        raise UnknownIdError(f"{path}: {unknown[0]!r} is not one of the {n_labels} labels")
+    left, right = (
+        np.array([places[str(id)] for id in ids], dtype=np.int64) for ids in (cells.row_ids, cells.col_ids)
+    )
+    i, j = left[cells.rows], right[cells.indices]
+    once = sparse.csr_array((cells.values, (np.minimum(i, j), np.maximum(i, j))), shape=(n_labels, n_labels))
+    upper = sparse.triu(once, 1)
+    return sparse.csr_array(once + upper.T)
 
 
 def _wider(matrix: CSR, n_cols: int) -> CSR:

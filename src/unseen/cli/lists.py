@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from unseen.cli.errors import UsageError
 from unseen.cli.sources import (
     Indices,
     among,
@@ -23,7 +24,15 @@ from unseen.data import Observations, Vocabulary
 from unseen.exceptions import DataWarning, UnknownIdError
 from unseen.typing import Array
 
-__all__ = ["exclusions", "for_arrow", "known_ids", "list_columns", "wanted_rows", "without_itself"]
+__all__ = [
+    "column_filter",
+    "exclusions",
+    "for_arrow",
+    "left_out_cells",
+    "list_columns",
+    "seen_cells",
+    "wanted_rows",
+]
 
 
 def exclusions(
@@ -45,15 +54,47 @@ def exclusions(
         return onto_training(file.read(), training_ids(model, "row"), training_ids(model, "col"))[0]
 
 
-def without_itself(model: Any, left_out: Observations | None) -> Observations | None:
-    """What is left out of lists, and for a graph each node of its own list."""
-    if not is_of_links(model):
-        return left_out
+def column_filter(
+    vocabulary: Vocabulary, candidates: Path | None, deny: Path | None, encoding: str
+) -> Indices | None:
+    """Columns that may be listed, from files of ids; None for all."""
+    allowed: Indices | None = None
+    if candidates is not None:
+        ids = read_ids(candidates, among(vocabulary), encoding)
+        allowed = known_ids(vocabulary, ids, f"{candidates}: column")
+    if deny is not None:
+        barred = known_ids(vocabulary, read_ids(deny, among(vocabulary), encoding), f"{deny}: column")
+        allowed = np.setdiff1d(np.arange(len(vocabulary)) if allowed is None else allowed, barred)
+    return allowed
+
+
+def left_out_cells(model: Any, given: Observations | None, *, with_seen: bool) -> Any:
+    """What is left out of lists, as `recommend` takes it: for a graph also each node of its own list."""
+    links = is_of_links(model)
+    if given is None and not with_seen:
+        if getattr(model, "seen_", None) is None:
+            raise UsageError(
+                "this model does not hold which cells it was fitted to: --exclude DATA names them, "
+                "--with-seen lists them too"
+            )
+        if not links:
+            return "seen"
+        given = seen_cells(model)
+    if not links:
+        return given
     nodes = np.arange(len(training_ids(model, "row")))
     rows, cols = nodes, nodes
-    if left_out is not None:
-        rows, cols = np.concatenate([nodes, left_out.rows]), np.concatenate([nodes, left_out.indices])
+    if given is not None:
+        rows, cols = np.concatenate([nodes, given.rows]), np.concatenate([nodes, given.indices])
     return Observations.from_triples(rows, cols, np.ones(len(rows)), (len(nodes), len(nodes)))
+
+
+def seen_cells(model: Any) -> Observations:
+    """The cells that a model was fitted to, as ones."""
+    seen = model.seen_
+    shape = (len(seen.indptr) - 1, int(seen.n_cols))
+    rows = np.repeat(np.arange(shape[0]), np.diff(seen.indptr))
+    return Observations.from_triples(rows, seen.indices, np.ones(len(rows)), shape)
 
 
 def wanted_rows(

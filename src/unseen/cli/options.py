@@ -148,6 +148,10 @@ Dask = Annotated[
         help="Work on a Dask cluster: tcp://host:port, or local for one here.",
     ),
 ]
+ColNames = Annotated[
+    Path | None,
+    typer.Option("--col-names", metavar="FILE", help="Ids of columns and what they are called: titles."),
+]
 Defuse = Annotated[
     bool,
     typer.Option("--defuse", help="Put ' before text that a spreadsheet would run as a formula."),

@@ -29,8 +29,24 @@ def recommend(
     k: Annotated[int, typer.Option("-k", "--top", min=1, help="Length of each list.")] = 10,
     exclude: Annotated[
         Path | None,
-        typer.Option(metavar="DATA", help="Cells that are left out, such as those of the training file."),
+        typer.Option(metavar="DATA", help="Cells that are left out [those that the model was fitted to]."),
     ] = None,
+    with_seen: Annotated[
+        bool, typer.Option("--with-seen", help="Also list the cells that the model was fitted to.")
+    ] = False,
+    deny: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Ids of columns that may not be recommended.")
+    ] = None,
+    new_cells: Annotated[
+        Path | None,
+        typer.Option("--new-cells", metavar="FILE", help="Cells of rows that were not in the training data."),
+    ] = None,
+    row_features: Annotated[
+        Path | None,
+        typer.Option("--row-features", metavar="FILE", help="Features of new rows, with or without cells."),
+    ] = None,
+    id_column: o.IdColumn = None,
+    col_names: o.ColNames = None,
     candidates: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Ids of the columns that may be recommended [all].")
     ] = None,
@@ -43,35 +59,59 @@ def recommend(
     encoding: o.Encoding = "utf-8",
     dask: o.Dask = None,
 ) -> None:
-    """List the columns with the highest predictions for each row, in the user's own ids."""
+    """List the columns with the highest predictions for each row, known or new, in the user's own ids."""
     import unseen
     from unseen.cli.labels import is_of_labels
-    from unseen.cli.lists import exclusions, for_arrow, known_ids, list_columns, wanted_rows, without_itself
+    from unseen.cli.lists import (
+        column_filter,
+        exclusions,
+        for_arrow,
+        left_out_cells,
+        list_columns,
+        wanted_rows,
+    )
+    from unseen.cli.new_rows import NewRows, names_of_columns
     from unseen.cli.sinks import Records, TableWriter
-    from unseen.cli.sources import among, training_ids
-    from unseen.cli.tables import read_ids
+    from unseen.cli.sources import training_ids
 
-    if (rows is not None) + all_rows + (rows_file is not None) != 1:
-        raise UsageError("exactly one of --rows, --rows-file and --all is needed")
+    new = new_cells is not None or row_features is not None
+    if (rows is not None) + all_rows + (rows_file is not None) + new != 1:
+        raise UsageError(
+            "one of --rows, --rows-file and --all is needed, or --new-cells and --row-features for new rows"
+        )
+    if exclude is not None and with_seen:
+        raise UsageError("--exclude and --with-seen exclude each other")
+    if new and (dask is not None or exclude is not None):
+        raise UsageError(
+            f"{'--dask' if dask is not None else '--exclude'}: for new rows their own cells are left out"
+        )
     model = unseen.load(model_path)
     if is_of_labels(model):
         raise UsageError(f"{model_path} gives labels to rows of features: unseen predict lists the best")
     row_ids, col_ids = training_ids(model, "row"), training_ids(model, "col")
-    wanted = np.arange(len(row_ids)) if all_rows else wanted_rows(row_ids, rows, rows_file, encoding)
-    allowed = (
-        None
-        if candidates is None
-        else known_ids(col_ids, read_ids(candidates, among(col_ids), encoding), f"{candidates}: column")
-    )
-    left_out = None
-    if exclude is not None:
-        left_out = exclusions(model, exclude, row, col, sep, o.has_header(no_header), encoding)
-    left_out = without_itself(model, left_out)
+    how: dict[str, Any] = {"row": row, "col": col, "sep": sep, "header": o.has_header(no_header)}
+    how["encoding"] = encoding
+    allowed = column_filter(col_ids, candidates, deny, encoding)
+    lists: Iterator[tuple[Any, Any, Any]]
+    if new:
+        newcomers = NewRows.read(model, new_cells, row_features, id_column, **how)
+        row_ids, n_rows = newcomers.ids, len(newcomers.ids)
+        left_out = None if with_seen else "seen"
+        lists = newcomers.lists(model, k, ROWS_AT_A_TIME, exclude=left_out, candidates=allowed)
+    else:
+        wanted = np.arange(len(row_ids)) if all_rows else wanted_rows(row_ids, rows, rows_file, encoding)
+        n_rows = len(wanted)
+        given = None if exclude is None else exclusions(model, exclude, **how)
+        parts = [wanted[start : start + ROWS_AT_A_TIME] for start in range(0, len(wanted), ROWS_AT_A_TIME)]
+        lists = _lists(model, parts, k, left_out_cells(model, given, with_seen=with_seen), allowed, dask)
     names = list_columns(model)
+    called, titles = "", None
+    if col_names is not None:
+        called, titles = names_of_columns(col_names, col_ids, names[2], encoding)
+        called = f"{called}_name" if called in names else called
     sink = Records() if out.json and target is None else TableWriter(target, defuse=defuse)
     with sink as writer:
-        parts = [wanted[start : start + ROWS_AT_A_TIME] for start in range(0, len(wanted), ROWS_AT_A_TIME)]
-        for part, ids, scores in _lists(model, parts, k, left_out, allowed, dask):
+        for part, ids, scores in lists:
             filled = ids >= 0
             place = np.broadcast_to(np.arange(1, ids.shape[1] + 1), ids.shape)[filled]
             lines = (
@@ -80,17 +120,20 @@ def recommend(
                 col_ids[ids[filled]],
                 scores[filled],
             )
-            writer.write(dict(zip(names, map(for_arrow, lines), strict=True)))
+            table = dict(zip(names, map(for_arrow, lines), strict=True))
+            if titles is not None:
+                table[called] = titles[ids[filled]]
+            writer.write(table)
     document: dict[str, Any] = {
         "command": "recommend",
         "model": str(model_path),
         "out": None if target is None else str(target),
-        "n_rows": len(wanted),
+        "n_rows": n_rows,
         "n_recommendations": writer.n_lines,
     }
     if isinstance(writer, Records):
         document["recommendations"] = writer.lines
-    done = f"{writer.n_lines:,} recommendations for {len(wanted):,} rows"
+    done = f"{writer.n_lines:,} recommendations for {n_rows:,} rows"
     out.result(document, lambda: out.say(f"{done}; written to {target}") if target else out.note(done))
 
 
@@ -103,6 +146,9 @@ def _lists(
             yield (part, *model.recommend(part, k=k, exclude=left_out, candidates=allowed, positions=True))
         return
     from unseen.cli.by_blocks import cluster_client, lists_on_cluster
+    from unseen.cli.lists import seen_cells
 
+    if isinstance(left_out, str):
+        left_out = seen_cells(model)
     with cluster_client(dask) as client:
         yield from lists_on_cluster(client, model, parts, k, left_out, allowed)

@@ -28,6 +28,7 @@ __all__ = [
     "like_training",
     "onto_training",
     "output_names",
+    "some_rows",
     "training_ids",
     "within_training",
 ]
@@ -312,6 +313,17 @@ def onto_training(
     }
     moved = Observations.from_triples(rows[known], cols[known], cells.values[known], shape, **about)
     return moved, unknown
+
+
+def some_rows(cells: Observations, rows: Indices) -> Observations:
+    """Some rows of cells, numbered anew."""
+    place = np.full(cells.shape[0], -1)
+    place[rows] = np.arange(len(rows))
+    kept = place[cells.rows] >= 0
+    part = cells.select(kept)
+    return Observations.from_triples(
+        place[part.rows], part.indices, part.values, (len(rows), cells.shape[1]), weights=part.weights
+    )
 
 
 def within_training(

@@ -10,10 +10,11 @@ import numpy as np
 from unseen.cli.errors import UsageError
 from unseen.cli.pairs import Sides
 from unseen.cli.sources import is_of_links, like_training, onto_training, training_ids
+from unseen.data import Observations
 from unseen.diagnostics import identifiability
 from unseen.typing import Array
 
-__all__ = ["SPREAD_NAMES", "remind", "spread_columns"]
+__all__ = ["SPREAD_NAMES", "remind", "spread_columns", "training_cells"]
 
 SPREAD_NAMES = ("std", "determined")
 
@@ -30,6 +31,11 @@ def remind(model: Any, path: Path, columns: dict[str, Any]) -> None:
     columns : dict
         How to read the file, as for :func:`like_training`.
     """
+    model._hold(model._read_target(training_cells(model, path, columns)))
+
+
+def training_cells(model: Any, path: Path, columns: dict[str, Any]) -> Observations:
+    """The cells of the training file in the order of the model."""
     if any(getattr(model, f"n_{side}_features_in_", None) is not None for side in ("row", "col")):
         raise UsageError("--train is for models without features")
     source = getattr(model, "source_", None) or {}
@@ -43,7 +49,7 @@ def remind(model: Any, path: Path, columns: dict[str, Any]) -> None:
     cells, unknown = onto_training(file.read(), training_ids(model, "row"), training_ids(model, "col"))
     if any(ids.size for ids in unknown.values()):
         raise UsageError(f"{path} has ids that the model does not know; --train is what it was fitted to")
-    model._hold(model._read_target(cells))
+    return cells
 
 
 def spread_columns(model: Any, sides: Sides, rows: Any, cols: Any) -> dict[str, Array]:

@@ -140,8 +140,8 @@ class Comparison:
             lead, doubt = self.lead(best, chosen)[0], self.doubt(best, chosen)
             text.append(
                 f"The best score, {best.mean(measure):.4g} of {best.called}, is better by {lead:.2g}, within "
-                f"one standard error ({doubt:.2g}) over {len(best.fit_s)} test parts; {chosen.called} is "
-                f"{'simpler' if chosen.simple else 'quicker'}."
+                f"one standard error ({doubt:.2g}) over {len(best.fit_s)} test parts, so the "
+                f"{'simpler' if chosen.simple else 'quicker'} one will do."
             )
         baselines = [entry for entry in self.ranked if entry.simple and entry is not chosen]
         if baselines and not chosen.simple:
