@@ -84,11 +84,29 @@ def test_a_wrong_page_is_noticed() -> None:
 def test_sessions_of_the_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_sessions("command_line", capsys)
+
+
+@pytest.mark.data
+@pytest.mark.slow
+def test_the_path_of_a_data_scientist_by_the_command(
+    tmp_path: Path, data_home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for file in (data_home / "ml100k").glob("u.*.gz"):
+        (tmp_path / file.name).symlink_to(file)
+    monkeypatch.chdir(tmp_path)
+    run_sessions("by_command", capsys)
+    lists = importlib.import_module("pyarrow.parquet").read_table(tmp_path / "lists.parquet")
+    assert lists.num_rows == 9430
+
+
+def run_sessions(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Run the sessions that a page of the guide shows, and compare what is printed."""
     pytest.importorskip("typer", reason="the command needs unseen[cli]")
     from unseen.cli.main import main
 
-    monkeypatch.chdir(tmp_path)
-    page = (ROOT / "docs" / "guide" / "command_line.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "guide" / f"{name}.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```console\n(.*?)^```$", page, flags=re.DOTALL | re.MULTILINE)
     steps = re.findall(r"^\$ (.*)\n((?:[^$].*\n|\n)*)", "".join(blocks), flags=re.MULTILINE)
     assert len(steps) > 5
