@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from serve_models import ROWS, Small
+from serve_models import COLS, ROWS, Small
 from starlette.testclient import TestClient
 
 from unseen import MatrixFactorization, io
@@ -112,6 +112,48 @@ def test_a_model_is_exchanged_while_it_is_served(small: Small, directory: Path) 
         expected = other.predict_entries([ROWS[0]], [0])
         wait_for(lambda: np.allclose(client.post("/v1/predict", json=body).json()["predictions"], expected))
         assert client.get("/readyz").json()["generation"] == 2
+
+
+def test_updates_by_request(small: Small, directory: Path, token_file: Path) -> None:
+    small.model.save(directory, cells=True)
+    head = {"Authorization": f"Bearer {TOKEN}"}
+    known = {"row": ROWS[4], "col": COLS[2]}
+    with TestClient(
+        build_app(Settings(directory, token_file=token_file)), base_url="http://localhost"
+    ) as client:
+
+        def update(body: Any, **more: Any) -> Any:
+            return client.post("/v1/update", json=body, headers=head, **more)
+
+        def seen(row: str) -> dict[Any, float]:
+            cells = client.get("/v1/seen", params={"row": row}).json()["cells"]
+            return {cell["id"]: cell["value"] for cell in cells}
+
+        assert client.post("/v1/update", json={}, headers={"Authorization": "Bearer x"}).status_code == 401
+        new = [{**known, "value": 4.5}, {"row": "somebody new", "col": 5, "value": 2.0}]
+        answer = update({"cells": new})
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["shape"] == [len(ROWS) + 1, len(COLS) + 1]
+        assert answer.json()["drift"] >= 0
+        assert seen(ROWS[4])[COLS[2]] == 4.5
+        assert seen("somebody new") == {5: 2.0}
+        listed = client.post("/v1/recommend", json={"rows": ["somebody new"], "k": 3}).json()["lists"][0]
+        assert 5 not in {item["id"] for item in listed["items"]}
+        assert update({"remove": [known]}).status_code == 200
+        assert COLS[2] not in seen(ROWS[4])
+        before = client.get("/readyz").json()
+        for wrong in (
+            {},
+            {"cells": new[:1] * 2},
+            {"cells": [{**known, "col": "x", "value": 1}]},
+            {"remove": [{"row": "nobody", "col": COLS[0]}]},
+        ):
+            refused = update(wrong)
+            assert 400 <= refused.status_code < 500, refused.text
+            assert str(directory) not in refused.text
+        assert client.get("/readyz").json() == before
+    again = io.load(directory)
+    assert again.row_factors_.shape[0] == len(ROWS) + 1
 
 
 def test_a_request_keeps_the_model_that_it_began_with(small: Small) -> None:

@@ -73,9 +73,13 @@ class Served:
             )
         self.model = model
         self.shape = (int(model.row_factors_.shape[0]), int(model.col_factors_.shape[0]))
-        self.cells = cells
-        if cells is not None:
+        if cells is None and getattr(model, "training_", None) is not None:
+            data = model._training_data()
+            cells = data.cells
+            model._hold(*data)
+        elif cells is not None:
             model._hold(model._read_target(cells))
+        self.cells = cells
         self.seen: SeenCells | None = getattr(model, "seen_", None)
         names = names or {}
         self.ids: dict[Side, Names] = {

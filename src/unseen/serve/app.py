@@ -48,7 +48,7 @@ class _Service:
         holder: Holder,
         limits: Limits,
         metrics: Metrics,
-        update: Callable[[Parts], None] | None,
+        update: Callable[[Parts], Answer] | None,
     ) -> None:
         self.holder, self.limits, self.metrics, self.update = holder, limits, metrics, update
         self.batcher: Batcher[Wanted, tuple[Any, Any]] = Batcher(
@@ -175,10 +175,10 @@ class _Service:
         if not parts["cells"] and not parts["remove"]:
             raise RequestError("cells or remove is needed", "cells")
         async with self.updating:
-            await asyncio.to_thread(self.update, parts)
+            told = await asyncio.to_thread(self.update, parts)
             self.metrics.updates += 1
             await self.holder.reload()
-        return {"generation": self.holder.generation, "shape": list(self.holder.current.shape)}
+        return {"generation": self.holder.generation, "shape": list(self.holder.current.shape), **told}
 
     async def apply_reload(self, parts: Parts) -> Answer:
         try:
@@ -227,7 +227,7 @@ def create_app(
     names: dict[str, dict[Any, str]] | None = None,
     limits: Limits | None = None,
     token: str | None = None,
-    update: Callable[[Parts], None] | None = None,
+    update: Callable[[Parts], Answer] | None = None,
     hosts: Sequence[str] | None = None,
 ) -> Any:
     """An ASGI application that answers for a model.
@@ -249,7 +249,7 @@ def create_app(
     token : str, optional
         What ``Authorization: Bearer`` must say for updates and reloads; without it both are off.
     update : callable, optional
-        Writes new cells into the model's directory.
+        Writes new cells into the model's directory, and says what is worth knowing.
     hosts : sequence of str, optional
         Names under which the server may be spoken to; any by default.
 

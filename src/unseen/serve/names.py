@@ -11,7 +11,7 @@ from unseen.data import Vocabulary
 from unseen.serve.limits import RequestError
 from unseen.typing import IndexArray
 
-__all__ = ["Names"]
+__all__ = ["Names", "as_number"]
 
 
 class Names:
@@ -51,11 +51,11 @@ class Names:
     def find(self, asked: Sequence[Any]) -> IndexArray:
         """Position of each id, -1 for those that are not known."""
         if self.vocabulary is None:
-            numbers = [_as_number(one) for one in asked]
+            numbers = [as_number(one) for one in asked]
             known = [-1 if number is None or not 0 <= number < self.count else number for number in numbers]
             return np.array(known, dtype=np.int64)
         text = self.vocabulary.values.dtype.kind == "U"
-        keys = [str(one) if text else _as_number(one) for one in asked]
+        keys = [str(one) if text else as_number(one) for one in asked]
         usable = [place for place, key in enumerate(keys) if key is not None]
         found = np.full(len(keys), -1, dtype=np.int64)
         if usable:
@@ -89,7 +89,7 @@ class Names:
         return {"id": own} if name is None else {"id": own, "name": name}
 
 
-def _as_number(asked: Any) -> int | None:
+def as_number(asked: Any) -> int | None:
     """A whole number of 63 bits, from a number or the text of one."""
     if isinstance(asked, str):
         digits = asked.removeprefix("-")

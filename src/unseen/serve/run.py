@@ -80,12 +80,14 @@ def load_served(settings: Settings) -> Any:
 def build_app(settings: Settings) -> Any:
     """The application of one worker."""
     from unseen.serve.app import create_app
+    from unseen.serve.updating import update_directory
 
     local = (*LOOPBACK, "[::1]", *settings.hosts)
     return create_app(
         load=partial(load_served, settings),
         directory=settings.model,
         limits=settings.limits,
+        update=partial(update_directory, settings.model),
         token=None if settings.token_file is None else read_token(settings.token_file),
         hosts=local if settings.is_local else settings.hosts or None,
     )
