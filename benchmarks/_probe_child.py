@@ -50,7 +50,7 @@ def even(cells):
 found["memory of the import, MiB"] = memory_mib("VmRSS")
 many = matrix(400_000, 400_000, 4_000_000)
 before = memory_mib("VmRSS")
-MatrixFactorization(10, center="joint", init="svd", max_iter=2, **fast).fit(many)
+MatrixFactorization(10, reg=1.0, center="joint", init="svd", max_iter=2, **fast).fit(many)
 found["memory of ratings, 4 million cells, MiB"] = memory_mib("VmHWM") - before
 
 cells = matrix(20_000, 5_000, 400_000)
@@ -58,12 +58,18 @@ rated = cells.copy()
 rated.data = rng.normal(3, 1, cells.nnz).astype(np.float32)
 X, Y = (rng.standard_normal((size, 20)).astype(np.float32) for size in cells.shape)
 jobs = {
-    "BiasMC rank 32": lambda: BiasMC(32, alpha=0.9, reg=1.0, max_iter=5, **fast).fit(cells),
-    "BiasMC rank 32, long tables": lambda: BiasMC(32, alpha=0.9, reg=1.0, max_iter=3, **fast).fit(many),
-    "MatrixFactorization rank 16": lambda: MatrixFactorization(16, max_iter=5, **fast).fit(rated),
+    "BiasMC rank 32": lambda: BiasMC(32, alpha=0.9, reg=1.0, cg_steps=None, max_iter=5, **fast).fit(cells),
+    "BiasMC rank 32, long tables": lambda: BiasMC(
+        32, alpha=0.9, reg=1.0, cg_steps=None, max_iter=3, **fast
+    ).fit(many),
+    "MatrixFactorization rank 16": lambda: MatrixFactorization(
+        16, reg=1.0, center="none", max_iter=5, **fast
+    ).fit(rated),
     "non-negative, blanks as zeros": lambda: even(cells),
-    "SoftImpute": lambda: SoftImpute(30.0, max_rank=10, max_iter=5, **fast).fit(rated),
-    "IMC rank 8": lambda: IMC(8, max_iter=3, **fast).fit(rated, row_features=X, col_features=Y),
+    "SoftImpute": lambda: SoftImpute(30.0, max_rank=10, center="none", max_iter=5, **fast).fit(rated),
+    "IMC rank 8": lambda: IMC(8, reg=1.0, center="none", max_iter=3, **fast).fit(
+        rated, row_features=X, col_features=Y
+    ),
 }
 for name, job in jobs.items():
     job()

@@ -45,7 +45,7 @@ def measure(size: dict[str, Any], work: Path) -> dict[str, Any]:
     files = {f"{side}_features": work / f"{side}.parquet" for side in ("row", "col")}
     for seed, (side, length) in enumerate(zip(("row", "col"), shape, strict=True)):
         write_features(files[f"{side}_features"], length, seed, side)
-    model = IMC(RANK, reg=1.0, max_iter=SWEEPS, tol=0.0, random_state=0, n_jobs=2)
+    model = IMC(RANK, reg=1.0, max_iter=SWEEPS, tol=0.0, random_state=0, n_jobs=2, center="none")
     frame = pd.read_parquet(cells)
     target = Observations.from_triples(frame.row.values, frame.col.values, frame.value.values, shape)
     arrays = {

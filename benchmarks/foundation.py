@@ -28,11 +28,11 @@ def movielens_folds(
     searches = {
         "BiasModel": (BiasModel(), {"reg": [1.0, 3.0, 5.0, 10.0]}),
         "MatrixFactorization": (
-            MatrixFactorization(10, center="biases", random_state=0, max_iter=40, tol=1e-4),
+            MatrixFactorization(10, center="biases", random_state=0, max_iter=40, tol=1e-4, reg=1.0),
             {"reg": [10.0, 12.0, 14.0, 16.0]},
         ),
         "SoftImpute": (
-            SoftImpute(center="biases", max_iter=100, tol=1e-5, random_state=0),
+            SoftImpute(center="biases", max_iter=100, tol=1e-5, random_state=0, reg=1.0, max_rank=None),
             {"reg": [8.0, 10.0, 12.0, 14.0]},
         ),
     }
@@ -71,7 +71,9 @@ def soft_impute_against_cvxpy(seed: int = 0) -> dict[str, Any]:
     )
     seen, reg = rng.random(full.shape) < 0.3, 8.0
     filled = np.where(seen, full, 0.0)
-    model = SoftImpute(reg, tol=1e-12, max_iter=3000).fit(np.where(seen, full, np.nan))
+    model = SoftImpute(reg, tol=1e-12, max_iter=3000, max_rank=None, center="none").fit(
+        np.where(seen, full, np.nan)
+    )
     ours = model.history_[-1]["objective"]
     z = cp.Variable(full.shape)
     fit = 0.5 * cp.sum_squares(cp.multiply(seen.astype(float), z - filled))
@@ -93,7 +95,7 @@ def soft_impute_against_cvxpy(seed: int = 0) -> dict[str, Any]:
 def imc_recovery() -> dict[str, Any]:
     """Noiseless rank-5 matrix, 1000 x 1000, 50 exact features a side, 2% observed."""
     data = make_imc(1000, 1000, 50, 50, rank=5, density=0.02, noise=0.0, random_state=0)
-    model = IMC(5, reg=1e-5, random_state=0, max_iter=100, tol=1e-9)
+    model = IMC(5, reg=1e-5, random_state=0, max_iter=100, tol=1e-9, center="none")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(data.observations, row_features=data.row_features, col_features=data.col_features)
@@ -107,7 +109,7 @@ def gimc_toy(seeds: tuple[int, ...] = (0, 1, 2)) -> dict[str, Any]:
     errors = []
     for seed in seeds:
         data = make_gimc_toy(fraction=0.2, random_state=seed)
-        model = IMC(50, reg=0.01, random_state=seed, max_iter=30)
+        model = IMC(50, reg=0.01, random_state=seed, max_iter=30, center="none")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model.fit(data.observations, row_features=data.row_features, col_features=data.col_features)
@@ -135,7 +137,7 @@ def _large_fit() -> None:
     data = make_power_law(2_000_000, 500_000, 20_000_000, exponent=0.6, random_state=0)
     before = peak_memory_gib()
     start = time.perf_counter()
-    model = MatrixFactorization(16, reg=1.0, max_iter=3, tol=0.0, random_state=0)
+    model = MatrixFactorization(16, reg=1.0, max_iter=3, tol=0.0, random_state=0, center="none")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(data.observations)

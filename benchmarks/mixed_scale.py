@@ -55,12 +55,13 @@ def models(cells: Observations) -> dict[str, Any]:
     n, m = cells.shape
     density = cells.nnz / (n * m)
     noise = 1.5 * np.sqrt(density) * (np.sqrt(n) + np.sqrt(m)) * float(cells.values.std())
-    common = {"max_iter": STEPS, "tol": 0.0, "n_jobs": 2, "random_state": 0}
+    common = {"max_iter": STEPS, "tol": 0.0, "n_jobs": 2, "random_state": 0, "center": "none"}
+    whole = {"max_rank": None, **common}
     return {
-        "MixedLinear soft": MixedLinear(100.0, 100.0 * noise, constraint="soft", rho=100.0, **common),
+        "MixedLinear soft": MixedLinear(100.0, 100.0 * noise, constraint="soft", rho=100.0, **whole),
         "DirtyIMC": DirtyIMC(10.0, noise, **common),
         "Maxide": Maxide(10.0, **common),
-        "SoftImpute": SoftImpute(noise, **common),
+        "SoftImpute": SoftImpute(noise, **whole),
     }
 
 

@@ -66,7 +66,7 @@ def contenders(ks: tuple[int, ...], pairs: int, *, large: bool = False) -> dict[
     sampling = LARGE_SAMPLING if large else SMALL_SAMPLING
 
     def exmlds(**settings: Any) -> Callable[[], Any]:
-        return lambda: ExMLDS(random_state=0, n_jobs=1, **settings)
+        return lambda: ExMLDS(**{"neighbor_power": 0.0, **settings}, random_state=0, n_jobs=1)
 
     return {
         "ExMLDS1": Contender(
@@ -91,7 +91,9 @@ def contenders(ks: tuple[int, ...], pairs: int, *, large: bool = False) -> dict[
             },
         ),
         "LEML": Contender(
-            lambda: LEML(100, random_state=0, n_jobs=1), grid(reg=(0.3, 1.0, 3.0)), {"LEML": ({},)}
+            lambda: LEML(100, random_state=0, n_jobs=1, intercept=False),
+            grid(reg=(0.3, 1.0, 3.0)),
+            {"LEML": ({},)},
         ),
         "RidgeOvA": Contender(
             lambda: RidgeOvA(n_jobs=1), grid(reg=(0.3, 1.0, 3.0, 10.0)), {"RidgeOvA": ({},)}

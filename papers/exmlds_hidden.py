@@ -101,9 +101,11 @@ METHODS: dict[str, Fit] = {
     "ExMLDS3, blocks": neighbours(ExMLDS, use_correlations=True, weighting="blocks"),
     "SLEEC": neighbours(SLEEC),
     "SLEEC, cosine": neighbours(SLEEC, metric="cosine"),
-    "LEML": linear(lambda C: LEML(rank=90, reg=1.0, random_state=0, n_jobs=1)),
+    "LEML": linear(lambda C: LEML(rank=90, reg=1.0, random_state=0, n_jobs=1, intercept=False)),
     "LEML-IMC": linear(
-        lambda C: LEML(rank=90, reg=1.0, label_features=scaled_eigenvectors(C), random_state=0, n_jobs=1)
+        lambda C: LEML(
+            rank=90, reg=1.0, label_features=scaled_eigenvectors(C), random_state=0, n_jobs=1, intercept=False
+        )
     ),
     "RidgeOvA": linear(lambda C: RidgeOvA(reg=1.0, n_jobs=1)),
     "BiasIMC": pu,

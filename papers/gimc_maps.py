@@ -118,7 +118,7 @@ def linear_rows(split: Split, seed: int) -> list[Row]:
         return make_pipeline(scaler, RidgeOvA(reg, fit_intercept=True, n_jobs=1))
 
     def leml(unit_rows: bool, reg: float) -> Any:
-        model = LEML(50, reg=reg, max_iter=20, random_state=seed, n_jobs=1)
+        model = LEML(50, reg=reg, max_iter=20, random_state=seed, n_jobs=1, intercept=False)
         scaler = Normalizer() if unit_rows else "passthrough"
         return make_pipeline(scaler, FunctionTransformer(with_constant, accept_sparse=True), model)
 

@@ -33,7 +33,7 @@ COLOURS = {"MC": "0.5", "IMC": "C0", "IMC-RFF": "C1", "GIMC, armijo": "C4", "GIM
 
 def models(rank: int, m: int, gamma: float) -> dict[str, Any]:
     """Each method."""
-    shared: dict[str, Any] = {"random_state": 0, "n_jobs": 1}
+    shared: dict[str, Any] = {"random_state": 0, "n_jobs": 1, "center": "none"}
     fixed, learned = (Fourier(m, gamma, learnable=flag) for flag in (False, True))
     raw: dict[str, Any] = {**shared, **ALTERNATIONS, "standardize": False}
     linear: dict[str, Any] = {**shared, "intercept": False, "standardize": False, "max_iter": 50}

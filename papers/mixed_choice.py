@@ -114,7 +114,9 @@ class Run:
     @cached_property
     def scales(self) -> tuple[float, float]:
         """Automatic penalties of the hard form: of G, and the spectral norm for E."""
-        probe = MixedLinear(max_iter=1, n_jobs=1).fit(self.train, **self.features)
+        probe = MixedLinear(max_iter=1, n_jobs=1, constraint="hard", max_rank=None, center="none").fit(
+            self.train, **self.features
+        )
         return float(probe.reg_g_), float(probe.reg_e_)
 
     def model(self, setting: Setting) -> Any:
@@ -128,7 +130,7 @@ class Run:
             reg_g, norm = self.scales
             common = {"max_iter": 40, "tol": 0.0, **common}
             reg_e = value * norm * (11.0 if family == "soft" else 1.0)
-            return MixedLinear(reg_g, reg_e, constraint=family, **common)
+            return MixedLinear(reg_g, reg_e, constraint=family, max_rank=None, **common)
         common["intercept"] = setting["intercept"]
         if family == "dirty":
             return DirtyIMC(1.0, value * self.scales[1], **{"max_iter": 40, "tol": 1e-4, **common})

@@ -30,8 +30,8 @@ WITH_FEATURES = ("MixedLinear soft", "MixedLinear hard", "SparseBilinear", "Maxi
 def candidates() -> dict[str, list[Any]]:
     """After biases a cold row still has the biases of its columns; the features say the rest."""
     common: dict[str, Any] = {"n_jobs": 1, "random_state": 0}
-    soft = {"constraint": "soft", "max_iter": 10, "tol": 0.0, **common}
-    hard = {"constraint": "hard", "max_iter": 6, **common}
+    soft = {"constraint": "soft", "max_iter": 10, "tol": 0.0, "max_rank": None, **common}
+    hard = {"constraint": "hard", "max_iter": 6, "max_rank": None, **common}
     both = ("none", "biases")
     return {
         "BiasModel": [BiasModel(reg) for reg in (1.0, 5.0, 20.0)],

@@ -78,17 +78,21 @@ def candidates(few: bool = False) -> dict[str, list[Any]]:
     grid = (0.1, 1.0, 10.0, 100.0) if few else (1.0, 10.0)
     return {
         "MixedLinear hard": [
-            MixedLinear(reg, e, max_iter=100, tol=1e-4, center="mean") for reg in grid for e in (0.1, 10.0)
+            MixedLinear(reg, e, max_iter=100, tol=1e-4, center="mean", constraint="hard", max_rank=None)
+            for reg in grid
+            for e in (0.1, 10.0)
         ],
         "MixedLinear soft": [
-            MixedLinear(reg, e, constraint="soft", rho=10.0, max_iter=100, tol=1e-6, center="mean")
+            MixedLinear(
+                reg, e, constraint="soft", rho=10.0, max_iter=100, tol=1e-6, center="mean", max_rank=None
+            )
             for reg in grid
             for e in (1.0, 100.0)
         ],
         "SparseBilinear": [SparseBilinear(reg, max_iter=1000) for reg in grid],
         "Maxide": [Maxide(reg, max_iter=500) for reg in ((0.01, 0.1, 1.0) if few else (0.1, 1.0))],
         "DirtyIMC": [DirtyIMC(0.1, reg, max_iter=50) for reg in (10.0, 100.0)],
-        "IMC": [IMC(rank, reg=0.1, max_iter=50, random_state=0) for rank in (5, 15)],
+        "IMC": [IMC(rank, reg=0.1, max_iter=50, random_state=0, center="none") for rank in (5, 15)],
     }
 
 

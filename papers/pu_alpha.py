@@ -35,7 +35,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 def hidden_recall(alpha: float | str, data: Any, rank: int, seed: int) -> tuple[float, Any]:
     """Share of the hidden positives that lists of ten find."""
-    model = BiasMC(rank, alpha=alpha, reg="0.05max", list_length=LIST_LENGTH, random_state=seed)
+    model = BiasMC(
+        rank, alpha=alpha, reg="0.05max", list_length=LIST_LENGTH, random_state=seed, cg_steps=None
+    )
     model.fit(data.observations)
     ids, _ = model.recommend(np.arange(SHAPE[0]), k=LIST_LENGTH, exclude=data.observations)
     return recall_at_k(data.hidden, ids, k=LIST_LENGTH), model

@@ -31,7 +31,9 @@ BLEND = "BiasMC + shared / degree"
 
 def bias_mc(setting: Setting) -> BiasMC:
     """The model at one setting."""
-    return BiasMC(RANK, alpha=setting["alpha"], reg=setting["reg"], max_iter=15, tol=1e-4, random_state=0)
+    return BiasMC(
+        RANK, alpha=setting["alpha"], reg=setting["reg"], max_iter=15, tol=1e-4, random_state=0, cg_steps=None
+    )
 
 
 def methods(lambda_max: float) -> dict[str, tuple[Callable[[Setting], Any], list[Setting]]]:

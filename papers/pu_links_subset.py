@@ -24,7 +24,7 @@ N_NODES = 500
 RANK = 20
 METHODS: dict[str, tuple[Callable[..., Any], list[dict[str, Any]]]] = {
     "BiasMC": (
-        lambda **s: BiasMC(RANK, max_iter=30, random_state=0, **s),
+        lambda **s: BiasMC(RANK, max_iter=30, cg_steps=None, random_state=0, **s),
         [{"alpha": a, "reg": r} for a in (0.9, 0.99) for r in (0.3, 1.0)],
     ),
     "OneBitMC": (

@@ -54,7 +54,9 @@ def labels(n: int, seed: int) -> list[Row]:
     truth = data.positives.toarray() != 0
     errors: dict[str, dict[str, float]] = {cut: {} for cut in CUTS}
     for alpha in ALPHAS:
-        model = BiasMC(GROUPS + 1, alpha=alpha, reg="0.1max", init="svd", max_iter=12, random_state=seed)
+        model = BiasMC(
+            GROUPS + 1, alpha=alpha, reg="0.1max", init="svd", max_iter=12, random_state=seed, cg_steps=None
+        )
         values = scores(model.fit(data.observations))
         seen = alpha * (1 - RHO)
         level = seen / (seen + (1 - alpha) * RHO)

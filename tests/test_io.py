@@ -274,7 +274,7 @@ def test_models_without_a_digest_of_the_manifest_load_with_a_note(saved: Path) -
 def test_a_mapped_model_answers_alike_and_is_checked(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     X = np.where(rng.random((12, 9)) < 0.6, rng.random((12, 9)), np.nan)
-    model = unseen.MatrixFactorization(2, max_iter=3, random_state=0).fit(X)
+    model = unseen.MatrixFactorization(2, max_iter=3, random_state=0, reg=1.0, center="none").fit(X)
     model.save(tmp_path / "model")
     mapped = unseen.load(tmp_path / "model", mmap=True)
     assert mapped.row_factors_.base is not None

@@ -36,20 +36,20 @@ from unseen.baselines import MMMF, NMF, PMF
 
 FREE = [
     BiasModel(max_iter=2),
-    MatrixFactorization(4, max_iter=2, random_state=0),
-    MatrixFactorization(4, solver="ccd", center="biases", max_iter=2, random_state=0),
+    MatrixFactorization(4, max_iter=2, random_state=0, reg=1.0, center="none"),
+    MatrixFactorization(4, solver="ccd", center="biases", max_iter=2, random_state=0, reg=1.0),
     AugmentedMF(4, max_iter=2, random_state=0),
     AugmentedMF(4, solver="linesearch", max_iter=2, random_state=0),
     NMF(4, max_iter=2, random_state=0),
     PMF(4, max_iter=2, random_state=0),
     MMMF(4, max_iter=2, random_state=0),
-    SoftImpute(8.0, max_rank=10, max_iter=2, random_state=0),
-    BiasMC(4, alpha=0.9, max_iter=2, random_state=0),
-    BiasMC(4, alpha=0.9, reg="0.5max", solver="prox", max_iter=2, random_state=0),
+    SoftImpute(8.0, max_rank=10, max_iter=2, random_state=0, center="none"),
+    BiasMC(4, alpha=0.9, max_iter=2, random_state=0, cg_steps=None),
+    BiasMC(4, alpha=0.9, reg="0.5max", solver="prox", max_iter=2, random_state=0, cg_steps=None),
     ShiftMC(4, rho=0.5, max_iter=2, random_state=0),
 ]
 WITH_FEATURES = [
-    IMC(3, max_iter=2, random_state=0),
+    IMC(3, max_iter=2, random_state=0, reg=1.0, center="none"),
     GIMC(
         3,
         row_map=Fourier(4, learnable=True),
@@ -57,6 +57,8 @@ WITH_FEATURES = [
         start_sweeps=1,
         max_iter=1,
         random_state=0,
+        reg=0.1,
+        center="none",
     ),
     BiasIMC(3, alpha=0.9, max_iter=2, random_state=0),
     Completion(
@@ -67,7 +69,7 @@ WITH_FEATURES = [
     Maxide(1.0, max_iter=2),
     SparseBilinear(1.0, max_iter=2),
     DirtyIMC(1.0, 8.0, max_iter=2, random_state=0),
-    MixedLinear(1.0, 1e3, constraint="soft", max_rank=10, max_iter=2, random_state=0),
+    MixedLinear(1.0, 1e3, constraint="soft", max_rank=10, max_iter=2, random_state=0, center="none"),
 ]
 
 
@@ -100,7 +102,9 @@ def test_a_fit_holds_few_copies_of_the_cells(settings: dict[str, Any]) -> None:
         (rng.random(len(keys), dtype=np.float32), (keys // m, keys % m)), shape=(n, m), dtype=np.float32
     )
     copy = 4 * X.nnz
-    model = MatrixFactorization(4, max_iter=2, tol=0.0, random_state=0, **settings)
+    model = MatrixFactorization(
+        4, **{"reg": 1.0, "center": "none", **settings}, max_iter=2, tol=0.0, random_state=0
+    )
     peak = peak_of(lambda: model.fit(X))
     # Values without their mean; rows, values and places of the columns; the scores of one part.
     assert peak < 6 * copy, f"{peak / copy:.1f} arrays of a number a cell"
@@ -128,6 +132,7 @@ def test_neighbours_that_vote_stay_sparse(joint: bool) -> None:
         label_correlations=Y.T @ Y if joint else None,
         random_state=0,
         n_jobs=1,
+        neighbor_power=0.0,
     )
     peak = peak_of(lambda: model.fit(X, Y).predict_topk(X, 5))
     assert peak < 8 * n * n_labels // 20, f"{peak / 2**20:.0f} MiB"

@@ -147,15 +147,25 @@ LABELS = sparse.csr_array((LEFT @ RNG.standard_normal((80, 20)) > 10.0).astype(f
 FEATURES = {"row_features": LEFT, "col_features": RIGHT}
 
 FITS: dict[str, Callable[[int], Any]] = {
-    "als": lambda n_jobs: MatrixFactorization(40, max_iter=2, random_state=0, n_jobs=n_jobs).fit(CELLS),
-    "ccd": lambda n_jobs: MatrixFactorization(
-        40, solver="ccd", max_iter=2, random_state=0, n_jobs=n_jobs
+    "als": lambda n_jobs: MatrixFactorization(
+        40, max_iter=2, random_state=0, n_jobs=n_jobs, reg=1.0, center="none"
     ).fit(CELLS),
-    "BiasMC": lambda n_jobs: BiasMC(40, max_iter=2, random_state=0, n_jobs=n_jobs).fit(POSITIVES),
+    "ccd": lambda n_jobs: MatrixFactorization(
+        40, solver="ccd", max_iter=2, random_state=0, n_jobs=n_jobs, reg=1.0, center="none"
+    ).fit(CELLS),
+    "BiasMC": lambda n_jobs: BiasMC(40, max_iter=2, random_state=0, n_jobs=n_jobs, cg_steps=None).fit(
+        POSITIVES
+    ),
     "ShiftMC": lambda n_jobs: ShiftMC(20, rho=0.2, max_iter=3, random_state=0, n_jobs=n_jobs).fit(POSITIVES),
-    "SoftImpute": lambda n_jobs: SoftImpute(max_iter=3, random_state=0, n_jobs=n_jobs).fit(CELLS),
-    "IMC": lambda n_jobs: IMC(20, max_iter=2, random_state=0, n_jobs=n_jobs).fit(CELLS, **FEATURES),
-    "GIMC": lambda n_jobs: GIMC(20, max_iter=2, random_state=0, n_jobs=n_jobs).fit(CELLS, **FEATURES),
+    "SoftImpute": lambda n_jobs: SoftImpute(
+        max_iter=3, random_state=0, n_jobs=n_jobs, reg=1.0, max_rank=None, center="none"
+    ).fit(CELLS),
+    "IMC": lambda n_jobs: IMC(20, max_iter=2, random_state=0, n_jobs=n_jobs, reg=1.0, center="none").fit(
+        CELLS, **FEATURES
+    ),
+    "GIMC": lambda n_jobs: GIMC(20, max_iter=2, random_state=0, n_jobs=n_jobs, reg=0.1, center="none").fit(
+        CELLS, **FEATURES
+    ),
     "RidgeOvA": lambda n_jobs: RidgeOvA().fit(LEFT, LABELS),
 }
 

@@ -21,20 +21,26 @@ from unseen.model_selection._evaluate import iterate_splits
 SHORT = {"max_iter": 5, "random_state": 0, "n_jobs": 1}
 VALUES = {
     "BiasModel": unseen.BiasModel(max_iter=5),
-    "MatrixFactorization": unseen.MatrixFactorization(2, **SHORT),
-    "MatrixFactorization-ccd": unseen.MatrixFactorization(2, solver="ccd", **SHORT),
-    "MatrixFactorization-joint": unseen.MatrixFactorization(2, center="joint", **SHORT),
-    "MatrixFactorization-svd": unseen.MatrixFactorization(2, center="joint", init="svd", **SHORT),
-    "MatrixFactorization-svd-plain": unseen.MatrixFactorization(2, center="biases", init="svd", **SHORT),
-    "MatrixFactorization-stopped": unseen.MatrixFactorization(2, validation_fraction=0.3, **SHORT),
-    "SoftImpute": unseen.SoftImpute(2.0, **SHORT),
+    "MatrixFactorization": unseen.MatrixFactorization(2, reg=1.0, center="none", **SHORT),
+    "MatrixFactorization-ccd": unseen.MatrixFactorization(2, reg=1.0, center="none", solver="ccd", **SHORT),
+    "MatrixFactorization-joint": unseen.MatrixFactorization(2, reg=1.0, center="joint", **SHORT),
+    "MatrixFactorization-svd": unseen.MatrixFactorization(2, reg=1.0, center="joint", init="svd", **SHORT),
+    "MatrixFactorization-svd-plain": unseen.MatrixFactorization(
+        2, reg=1.0, center="biases", init="svd", **SHORT
+    ),
+    "MatrixFactorization-stopped": unseen.MatrixFactorization(
+        2, reg=1.0, center="none", validation_fraction=0.3, **SHORT
+    ),
+    "SoftImpute": unseen.SoftImpute(2.0, center="none", **SHORT),
     "Completion": unseen.Completion(**SHORT),
-    "IMC": unseen.IMC(2, **SHORT),
-    "GIMC": unseen.GIMC(2, **SHORT),
+    "IMC": unseen.IMC(2, reg=1.0, center="none", **SHORT),
+    "GIMC": unseen.GIMC(2, reg=0.1, center="none", **SHORT),
     "Maxide": unseen.Maxide(0.5, max_iter=5),
     "DirtyIMC": unseen.DirtyIMC(max_iter=5, n_jobs=1),
     "SparseBilinear": unseen.SparseBilinear(0.1, max_iter=5),
-    "MixedLinear": unseen.MixedLinear(constraint="soft", rho=10.0, max_iter=5),
+    "MixedLinear": unseen.MixedLinear(
+        constraint="soft", rho=10.0, max_iter=5, max_rank=None, center="none", reg_e="spectral"
+    ),
     "AugmentedMF": unseen.AugmentedMF(2, center="none", **SHORT),
     "NMF": baselines.NMF(2, **SHORT),
     "PMF": baselines.PMF(2, **SHORT),
@@ -236,7 +242,7 @@ def test_popularity_is_the_weighted_share() -> None:
 
 
 def test_stored_zeros_of_positives_are_blank_or_silent() -> None:
-    model = unseen.BiasMC(2, alpha=0.9, max_iter=200, tol=1e-12, random_state=0)
+    model = unseen.BiasMC(2, alpha=0.9, max_iter=200, tol=1e-12, random_state=0, cg_steps=None)
     cells = cells_of("BiasMC")
     rows, cols = (
         np.append(cells.rows, 0),
@@ -400,7 +406,7 @@ def test_scorers_of_lists_leave_out_cells_of_weight_zero(scoring: str) -> None:
 
 MODELS = [
     unseen.BiasModel(reg=2.0),
-    unseen.MatrixFactorization(2, reg=1.0, random_state=0, max_iter=300, tol=1e-9),
+    unseen.MatrixFactorization(2, reg=1.0, random_state=0, max_iter=300, tol=1e-9, center="none"),
     unseen.MatrixFactorization(2, reg=1.0, center="joint", random_state=0, max_iter=300, tol=1e-9),
 ]
 

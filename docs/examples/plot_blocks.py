@@ -31,7 +31,7 @@ plt.show()
 # Fit, then rotate the factors of the second block. Both factorisations have the same objective.
 
 reg = 0.1
-model = MatrixFactorization(2, reg=reg, max_iter=500, tol=1e-10, random_state=0).fit(X)
+model = MatrixFactorization(2, reg=reg, max_iter=500, tol=1e-10, random_state=0, center="none").fit(X)
 known = np.isfinite(X)
 
 

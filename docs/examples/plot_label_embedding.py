@@ -33,7 +33,13 @@ train, test = slice(0, 1500), slice(1500, n_rows)
 # With counts of labels that occur together, rows and labels are embedded in one space.
 
 model = ExMLDS(
-    n_components=16, n_neighbors=200, k=25, label_correlations=Y[train].T @ Y[train], random_state=0, n_jobs=1
+    n_components=16,
+    n_neighbors=200,
+    k=25,
+    label_correlations=Y[train].T @ Y[train],
+    random_state=0,
+    n_jobs=1,
+    neighbor_power=0.0,
 ).fit(X[train], Y[train])
 labels = model.learners_[0].parts[0].label_points
 

@@ -37,10 +37,18 @@ for size in sizes:
     for name, learnable in (("random", False), ("learned", True)):
         a_map = Fourier(size, gamma=0.2, learnable=learnable)
         model = GIMC(
-            3, row_map=a_map, col_map=a_map, reg=0.05, max_iter=200, tol=1e-3, random_state=0, n_jobs=1
+            3,
+            row_map=a_map,
+            col_map=a_map,
+            reg=0.05,
+            max_iter=200,
+            tol=1e-3,
+            random_state=0,
+            n_jobs=1,
+            center="none",
         )
         errors[name].append(error(model))
-linear = error(IMC(3, reg=1.0, random_state=0, n_jobs=1))
+linear = error(IMC(3, reg=1.0, random_state=0, n_jobs=1, center="none"))
 
 figure, axis = plt.subplots(figsize=(5, 3.5))
 for name, values in errors.items():

@@ -33,7 +33,7 @@ print(
 # Every model takes the square matrix of the graph. ``BiasMC`` has a row and a column for each node, so its
 # scores differ by direction; lists of links take the mean.
 
-bias = BiasMC(50, alpha=0.95, reg=0.5, max_iter=100, tol=1e-2, random_state=0, n_jobs=1)
+bias = BiasMC(50, alpha=0.95, reg=0.5, max_iter=100, tol=1e-2, random_state=0, n_jobs=1, cg_steps=None)
 models = {
     "shared neighbours": CommonNeighbors(),
     "shared / degree": CommonNeighbors(degree_power=1.0),

@@ -25,7 +25,9 @@ train, test = split_entries(data.observations, test_fraction=0.2, random_state=0
 # From a weight that leaves nothing down to one that fits the noise.
 
 regs = np.geomspace(40.0, 1.0, 12)
-path = list(SoftImpute(random_state=0, tol=1e-5, n_jobs=1).path(train, regs))
+path = list(
+    SoftImpute(random_state=0, tol=1e-5, n_jobs=1, reg=1.0, max_rank=None, center="none").path(train, regs)
+)
 errors = [rmse(test, model.predict_entries(test.rows, test.indices)) for model in path]
 for model, value in zip(path, errors, strict=True):
     print(f"reg {model.reg:5.1f}  rank {model.rank_:3d}  RMSE {value:.2f}  steps {model.n_iter_}")

@@ -207,7 +207,9 @@ class TestUnknownIds:
 
     def test_baseline_of_a_model_saved_without_one(self, run, files, pairs, tmp_path):
         cells = read_triples(files.ratings, row="user", col="item", value="stars")
-        unseen.MatrixFactorization(2, random_state=0).fit(cells).save(tmp_path / "plain")
+        unseen.MatrixFactorization(2, random_state=0, reg=1.0, center="none").fit(cells).save(
+            tmp_path / "plain"
+        )
         assert "unseen fit" in run("predict", tmp_path / "plain", pairs, "--unknown", "baseline", code=1).err
 
 
@@ -276,7 +278,7 @@ class TestFeatureFiles:
         cells = read_triples(files.ratings, row="user", col="item", value="stars")
         people, names = align(pd.read_csv(files.row_features), cells.row_ids, "user")
         things, _ = align(pd.read_csv(files.col_features, sep="\t"), cells.col_ids, "item")
-        direct = unseen.IMC(3, reg=0.1, random_state=0, max_iter=200)
+        direct = unseen.IMC(3, reg=0.1, random_state=0, max_iter=200, center="none")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             direct.fit(cells, row_features=people, col_features=things)

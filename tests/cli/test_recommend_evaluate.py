@@ -114,7 +114,9 @@ class TestEvaluate:
             "evaluate", files.ratings, "--method", "mf", "--rank", 2, "--folds", 3, "--seed", 5, "--json"
         ).document
         direct = cross_validate(
-            unseen.MatrixFactorization(2, random_state=5), cells, cv=KFoldEntries(3, random_state=5)
+            unseen.MatrixFactorization(2, random_state=5, reg=1.0, center="none"),
+            cells,
+            cv=KFoldEntries(3, random_state=5),
         )
         assert document["scores"]["rmse"]["mean"] == direct.mean("rmse")
         assert document["scores"]["rmse"]["std"] == pytest.approx(np.std(direct.column("rmse")))

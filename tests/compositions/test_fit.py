@@ -230,10 +230,21 @@ def test_transform_gives_what_fit_transform_gave(terms: str, loss: str) -> None:
 @pytest.mark.parametrize("name", ["imc", "dirty", "mixed-soft", "mixed-hard"])
 def test_models_with_features_transform_as_they_were_fitted(name: str, center: str) -> None:
     models = {
-        "imc": IMC(2, random_state=0, max_iter=300, tol=1e-9),
+        "imc": IMC(2, random_state=0, max_iter=300, tol=1e-9, reg=1.0, center="none"),
         "dirty": DirtyIMC(1.0, 3.0, random_state=0, max_iter=2000, tol=1e-12),
-        "mixed-soft": MixedLinear(constraint="soft", rho=10.0, random_state=0, max_iter=2000, tol=1e-10),
-        "mixed-hard": MixedLinear(random_state=0, max_iter=1500, tol=1e-7),
+        "mixed-soft": MixedLinear(
+            constraint="soft",
+            rho=10.0,
+            random_state=0,
+            max_iter=2000,
+            tol=1e-10,
+            max_rank=None,
+            center="none",
+            reg_e="spectral",
+        ),
+        "mixed-hard": MixedLinear(
+            random_state=0, max_iter=1500, tol=1e-7, constraint="hard", max_rank=None, center="none"
+        ),
     }
     cells = cells_of("squared")
     rows, cols = make_features(np.random.default_rng(1), N, M)
@@ -367,14 +378,25 @@ def test_weights_survive_splits_and_frames() -> None:
 # -- dense and sparse features ----------------------------------------------------------------------
 
 WITH_FEATURES = {
-    "IMC": IMC(2, random_state=0, max_iter=300, tol=1e-12),
-    "IMC without intercept": IMC(2, intercept=False, random_state=0, max_iter=300, tol=1e-12),
+    "IMC": IMC(2, random_state=0, max_iter=300, tol=1e-12, reg=1.0, center="none"),
+    "IMC without intercept": IMC(
+        2, intercept=False, random_state=0, max_iter=300, tol=1e-12, reg=1.0, center="none"
+    ),
     "Maxide": Maxide(2.0, random_state=0),
     "DirtyIMC": DirtyIMC(2.0, random_state=0),
     "SparseBilinear": SparseBilinear(random_state=0),
-    "MixedLinear": MixedLinear(constraint="soft", rho=10.0, random_state=0),
+    "MixedLinear": MixedLinear(
+        constraint="soft", rho=10.0, random_state=0, max_rank=None, center="none", reg_e="spectral"
+    ),
     "GIMC Fourier": GIMC(
-        2, row_map=Fourier(4), col_map=Nystrom(4), reg=5.0, random_state=0, max_iter=200, tol=1e-13
+        2,
+        row_map=Fourier(4),
+        col_map=Nystrom(4),
+        reg=5.0,
+        random_state=0,
+        max_iter=200,
+        tol=1e-13,
+        center="none",
     ),
     "BiasIMC": BiasIMC(2, alpha=0.8, random_state=0, max_iter=300, tol=1e-12),
     "ShiftIMC whitened": ShiftIMC(2, rho=0.5, whiten=True, random_state=0, max_iter=300, tol=1e-12),
@@ -410,7 +432,7 @@ def test_wide_sparse_features_stay_sparse(name: str) -> None:
     X = sparse.random_array((n, 40), density=0.2, rng=rng, format="csr")
     X.data[:] = 1.0
     model: Any = {
-        "IMC": IMC(2, random_state=0, max_iter=2, n_jobs=1),
+        "IMC": IMC(2, random_state=0, max_iter=2, n_jobs=1, reg=1.0, center="none"),
         "BiasIMC": BiasIMC(2, alpha=0.8, random_state=0, max_iter=2, n_jobs=1),
         "two terms": Completion(
             [Term(Given(True), Identity(), LowRank(2)), Term(core=LowRank(2))], random_state=0, max_iter=2

@@ -513,7 +513,9 @@ def test_cells_that_hold_exactly_have_no_loss_and_no_slope() -> None:
 def test_models_saved_with_parts_in_the_solver_still_load(tmp_path: Any) -> None:
     import json
 
-    model = MixedLinear(0.3, 2.0, max_iter=3).fit(data("MixedLinear", {}))
+    model = MixedLinear(0.3, 2.0, max_iter=3, constraint="hard", max_rank=None, center="none").fit(
+        data("MixedLinear", {})
+    )
     model.save(tmp_path / "model")
     manifest = tmp_path / "model" / "manifest.json"
     content = json.loads(manifest.read_text())

@@ -85,7 +85,9 @@ def test_leverage_is_its_definition(center: str):
 
 def test_wide_models_take_the_same_numbers():
     X = small()
-    narrow = curvature_of(model := MatrixFactorization(2, reg=0.7, random_state=0).fit(X), seen(X))
+    narrow = curvature_of(
+        model := MatrixFactorization(2, reg=0.7, random_state=0, center="none").fit(X), seen(X)
+    )
     padded = [np.hstack([f, np.zeros((len(f), 30))]) for f in (model.row_factors_, model.col_factors_)]
     model.row_factors_, model.col_factors_, model.widths_ = *padded, [32]
     rows, cols = np.repeat(np.arange(25), 18), np.tile(np.arange(18), 25)
@@ -99,7 +101,7 @@ def seen(X: np.ndarray) -> Observations:
 
 def test_leverage_is_the_derivative_of_a_fit_by_its_value():
     X = small()
-    model = MatrixFactorization(2, reg=0.5, random_state=0).fit(X)
+    model = MatrixFactorization(2, reg=0.5, random_state=0, center="none").fit(X)
     curvature = curvature_of(model, seen(X))
     i = 3
     j = int(np.flatnonzero(np.isfinite(X[i]))[0])
@@ -121,7 +123,7 @@ def objective(P: np.ndarray, Q: np.ndarray, X: np.ndarray, reg: float) -> float:
 
 def test_rotating_a_block_changes_only_what_is_reported_as_free():
     X, reg, k = two_blocks(), 0.1, 3
-    model = MatrixFactorization(k, reg=reg, random_state=0, max_iter=500, tol=1e-12).fit(X)
+    model = MatrixFactorization(k, reg=reg, random_state=0, max_iter=500, tol=1e-12, center="none").fit(X)
     blocks = find_blocks(seen(X))
     P, Q = model.row_factors_, model.col_factors_
     start = objective(P, Q, X, reg)
@@ -152,7 +154,7 @@ def test_rotating_a_block_changes_only_what_is_reported_as_free():
 
 def test_restarts_agree_inside_blocks_and_not_between():
     X = two_blocks()
-    model = MatrixFactorization(3, reg=0.1, random_state=0, max_iter=300, tol=1e-12).fit(X)
+    model = MatrixFactorization(3, reg=0.1, random_state=0, max_iter=300, tol=1e-12, center="none").fit(X)
     rows, cols = (axis.ravel() for axis in np.indices(X.shape))
     found = identifiability(model, rows, cols, method="restarts", n_refits=4)
     inside = found.determined
@@ -167,7 +169,7 @@ def test_error_grows_with_the_spread_and_has_its_size():
     # Rows with very different numbers of cells: that is what the spread has to notice.
     keep = rng.random(data.observations.nnz) < rng.uniform(0.05, 0.8, 300)[data.observations.rows]
     train = data.observations.select(keep)
-    model = MatrixFactorization(3, reg=2.0, random_state=0).fit(train)
+    model = MatrixFactorization(3, reg=2.0, random_state=0, center="none").fit(train)
     rows, cols = rng.integers(0, 300, 20_000), rng.integers(0, 200, 20_000)
     truth = np.einsum("ij,ij->i", data.row_factors[rows], data.col_factors[cols])
     found = identifiability(model, rows, cols)
@@ -227,7 +229,7 @@ def test_order_of_rows_and_columns_does_not_matter(seed: int):
 def test_threads_do_not_change_a_bit():
     X = small(shape=(60, 40))
     stds = [
-        MatrixFactorization(3, random_state=0, n_jobs=n)
+        MatrixFactorization(3, random_state=0, n_jobs=n, reg=1.0, center="none")
         .fit(X)
         .predict_entries([0, 5], [3, 9], return_std=True)[1]
         for n in (1, 2)
@@ -237,7 +239,7 @@ def test_threads_do_not_change_a_bit():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_types_and_the_short_form(dtype: Any):
-    model = MatrixFactorization(2, random_state=0).fit(small().astype(dtype))
+    model = MatrixFactorization(2, random_state=0, reg=1.0, center="none").fit(small().astype(dtype))
     prediction, std = model.predict_entries([0, 1], [2, 3], return_std=True)
     found = identifiability(model, [0, 1], [2, 3])
     np.testing.assert_array_equal(std, found.std)
@@ -254,9 +256,9 @@ GRAPH = sparse.csr_array(sparse.triu(POSITIVES, 1) + sparse.triu(POSITIVES, 1).T
     ("model", "X", "method"),
     [
         (BiasModel(), small(), "curvature"),
-        (SoftImpute(2.0, center="mean"), small(), "curvature"),
-        (MatrixFactorization(2, reg=0.0, random_state=0), small(), "curvature"),
-        (BiasMC(2, alpha=0.9, random_state=0), POSITIVES, "curvature"),
+        (SoftImpute(2.0, center="mean", max_rank=None), small(), "curvature"),
+        (MatrixFactorization(2, reg=0.0, random_state=0, center="none"), small(), "curvature"),
+        (BiasMC(2, alpha=0.9, random_state=0, cg_steps=None), POSITIVES, "curvature"),
         (AugmentedMF(2, random_state=0), small(), "curvature"),
         (NMF(2, max_iter=20, random_state=0), np.abs(small()), "resample"),
         (Completion([Term(core=LowRank(2), reg=NonNegative(0.1))], random_state=0), small(), "resample"),
@@ -277,7 +279,7 @@ def test_every_kind_of_model_answers(model: Any, X: Any, method: str):
 def test_models_with_features_are_fitted_again():
     data = make_imc(60, 40, 4, 3, rank=2, density=0.2, noise=0.3, random_state=0)
     features = {"row_features": data.row_features, "col_features": data.col_features}
-    model = IMC(2, random_state=0, max_iter=20).fit(data.observations, **features)
+    model = IMC(2, random_state=0, max_iter=20, reg=1.0, center="none").fit(data.observations, **features)
     prediction, std = model.predict_entries([0, 1], [2, 3], return_std=True)
     again = identifiability(model, [0, 1], [2, 3], data.observations, **features)
     np.testing.assert_array_equal(std, again.std)
@@ -300,7 +302,7 @@ def test_resampling_has_the_size_of_the_truth():
 
 def test_saved_models_need_the_cells_again(tmp_path):
     X = small()
-    model = MatrixFactorization(2, random_state=0).fit(X)
+    model = MatrixFactorization(2, random_state=0, reg=1.0, center="none").fit(X)
     model.save(tmp_path / "model")
     loaded = unseen.load(tmp_path / "model")
     with pytest.raises(InvalidDataError, match="does not hold its training cells"):
@@ -315,7 +317,9 @@ def test_saved_models_need_the_cells_again(tmp_path):
 
 def test_searches_hand_on_to_their_best_model():
     X = small()
-    search = GridSearch(MatrixFactorization(2, random_state=0), {"reg": [0.5, 1.0]}, cv=2).fit(X)
+    search = GridSearch(
+        MatrixFactorization(2, random_state=0, reg=1.0, center="none"), {"reg": [0.5, 1.0]}, cv=2
+    ).fit(X)
     np.testing.assert_array_equal(
         identifiability(search, [0], [1]).std, search.predict_entries([0], [1], return_std=True)[1]
     )
@@ -357,7 +361,9 @@ def test_poor_data_gives_numbers(X: np.ndarray, center: str):
 def test_nothing_known_and_no_penalty_is_infinite():
     X = small()
     X[7] = np.nan
-    found = identifiability(MatrixFactorization(2, reg=0.0, random_state=0).fit(X), [7, 8], [0, 0])
+    found = identifiability(
+        MatrixFactorization(2, reg=0.0, random_state=0, center="none").fit(X), [7, 8], [0, 0]
+    )
     assert np.isinf(found.std[0])
     assert not found.determined[0]
     assert np.isfinite(found.std[1])
@@ -371,7 +377,7 @@ def test_nothing_known_and_no_penalty_is_infinite():
         ({"method": "guess"}, ParameterError, "method"),
         ({"n_refits": 1}, ParameterError, "n_refits"),
         ({"share": 1.0}, ParameterError, "share"),
-        ({"model": MatrixFactorization(2)}, NotFittedError, "not fitted"),
+        ({"model": MatrixFactorization(2, reg=1.0, center="none")}, NotFittedError, "not fitted"),
     ],
 )
 def test_bad_input_is_refused(arguments, error, message):
@@ -385,7 +391,7 @@ def test_bad_input_is_refused(arguments, error, message):
 
 def test_lists_without_what_is_not_determined():
     X = two_blocks()
-    model = MatrixFactorization(3, reg=0.1, random_state=0).fit(X)
+    model = MatrixFactorization(3, reg=0.1, random_state=0, center="none").fit(X)
     rows = np.array([0, 20, 26, 1])
     ids, scores = model.recommend(rows, k=30, determined_only=True, exclude=None)
     blocks = find_blocks(seen(X))
@@ -405,7 +411,7 @@ def test_lists_without_what_is_not_determined():
 @pytest.mark.parametrize("k", [1, 3, 18])
 def test_lists_up_to_a_spread(k: int):
     X = small(density=0.3)
-    model = MatrixFactorization(2, reg=0.5, random_state=0).fit(X)
+    model = MatrixFactorization(2, reg=0.5, random_state=0, center="none").fit(X)
     rows = np.arange(25)
     everything = identifiability(model, np.repeat(rows, 18), np.tile(np.arange(18), 25)).std.reshape(25, 18)
     limit = float(np.quantile(everything, 0.3))
@@ -422,7 +428,7 @@ def test_lists_up_to_a_spread(k: int):
 
 def test_memory_is_that_of_the_cells():
     X = target(positive=False)
-    model = MatrixFactorization(4, center="biases", max_iter=2, random_state=0).fit(X)
+    model = MatrixFactorization(4, center="biases", max_iter=2, random_state=0, reg=1.0).fit(X)
     rows, cols = np.arange(1000), np.arange(1000)
     assert peak_of(lambda: identifiability(model, rows, cols)) < LIMIT // 4
     assert peak_of(lambda: model.recommend(rows, max_std=5.0, determined_only=True)) < LIMIT // 4

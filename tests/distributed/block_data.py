@@ -28,16 +28,19 @@ NAMES = {"row": "user", "col": "item", "value": "stars"}
 PAIRS = {"row": "user", "col": "item", "value": None}
 
 MODELS = {
-    "mf": (MatrixFactorization(4, reg=1.0, max_iter=4, tol=0.0, random_state=1), NAMES),
+    "mf": (MatrixFactorization(4, reg=1.0, max_iter=4, tol=0.0, random_state=1, center="none"), NAMES),
     "mf-mean": (MatrixFactorization(4, reg=1.0, center="mean", max_iter=4, tol=0.0, random_state=1), NAMES),
-    "mf-no-penalty": (MatrixFactorization(4, reg=0.0, max_iter=3, tol=0.0, random_state=1), NAMES),
+    "mf-no-penalty": (
+        MatrixFactorization(4, reg=0.0, max_iter=3, tol=0.0, random_state=1, center="none"),
+        NAMES,
+    ),
     "amf": (
         AugmentedMF(
             4, center="mean", cross_component="model", max_iter=4, tol=0.0, solver="als", random_state=1
         ),
         NAMES,
     ),
-    "bias-mc": (BiasMC(4, alpha=0.9, reg=0.5, max_iter=4, tol=0.0, random_state=1), PAIRS),
+    "bias-mc": (BiasMC(4, alpha=0.9, reg=0.5, max_iter=4, tol=0.0, random_state=1, cg_steps=None), PAIRS),
     "bias-mc-cg": (BiasMC(4, rho=0.6, reg=0.5, cg_steps=2, max_iter=4, tol=0.0, random_state=1), PAIRS),
 }
 
@@ -45,7 +48,9 @@ MODELS = {
 WITH_FEATURES = {
     "imc": (IMC(3, reg=0.3, center="mean", max_iter=3, tol=0.0, random_state=1), NAMES),
     "imc-plain": (
-        IMC(3, reg=0.1, intercept=False, standardize=False, max_iter=3, tol=0.0, random_state=1),
+        IMC(
+            3, reg=0.1, intercept=False, standardize=False, max_iter=3, tol=0.0, random_state=1, center="none"
+        ),
         NAMES,
     ),
     "bias-imc": (BiasIMC(3, alpha=0.9, reg=0.3, cg_steps=6, max_iter=3, tol=0.0, random_state=1), PAIRS),

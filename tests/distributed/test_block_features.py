@@ -295,13 +295,13 @@ def test_bad_features_are_refused() -> None:
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (MatrixFactorization(3), "takes no row_features or col_features; use IMC"),
-        (GIMC(3), "only solver='als' goes by blocks"),
+        (MatrixFactorization(3, reg=1.0, center="none"), "takes no row_features or col_features; use IMC"),
+        (GIMC(3, reg=0.1, center="none"), "only solver='als' goes by blocks"),
         (BiasIMC(3, alpha=0.9, reg=1.0, whiten=True), "Whitened; only .*pass whiten=False"),
         (BiasIMC(3, alpha=0.9), "reg must be a number"),
         (BiasIMC(3, alpha=0.9, reg=1.0, solver="prox"), "solved by ProxGradient"),
         (unseen.ShiftIMC(3, rho=0.1), "ShiftIMC cannot be fitted by blocks"),
-        (IMC(3, validation_fraction=0.1), "validation_fraction must be None"),
+        (IMC(3, validation_fraction=0.1, reg=1.0, center="none"), "validation_fraction must be None"),
     ],
 )
 def test_models_that_do_not_go_by_blocks_are_refused_with_a_reason(model: Any, message: str) -> None:
@@ -336,7 +336,7 @@ def test_memory_stays_far_below_all_features(tmp_path: Path) -> None:
         part = np.arange(number, n, 4)
         table = pd.DataFrame(rng.standard_normal((len(part), p)), columns=[f"x{i}" for i in range(p)])
         table.assign(row=part).to_parquet(tmp_path / "rows" / f"{number}.parquet", row_group_size=1000)
-    model = IMC(2, max_iter=1, cg_steps=2, random_state=0)
+    model = IMC(2, max_iter=1, cg_steps=2, random_state=0, reg=1.0, center="none")
 
     def peak(n_blocks: int) -> int:
         tracemalloc.start()

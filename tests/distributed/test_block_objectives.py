@@ -68,12 +68,12 @@ def popular(count: int, seed: int) -> Any:
 
 BACKGROUND = Squared(2.0, Background(0.3, row_weights=popular(N_ROWS, 0), col_weights=popular(N_COLS, 1)))
 OBJECTIVES = {
-    "mf": (MatrixFactorization(4, reg=1.0, **FEW), NAMES, ()),
+    "mf": (MatrixFactorization(4, reg=1.0, center="none", **FEW), NAMES, ()),
     "mf-mean": (MatrixFactorization(4, reg=1.0, center="mean", **FEW), NAMES, ()),
     "mf-biases": (MatrixFactorization(4, reg=1.0, center="biases", bias_reg=(2.0, 7.0), **FEW), NAMES, ()),
     "amf-biases": (AugmentedMF(4, cross_component="model", solver="als", **FEW), NAMES, ()),
     "amf": (AugmentedMF(4, center="none", cross_component="model", solver="als", **FEW), NAMES, ()),
-    "bias-mc": (BiasMC(4, alpha=0.9, reg=0.5, **FEW), PAIRS, ()),
+    "bias-mc": (BiasMC(4, alpha=0.9, reg=0.5, cg_steps=None, **FEW), PAIRS, ()),
     "bias-mc-prior": (BiasMC(4, class_prior=0.5, reg=0.5, cg_steps=2, **FEW), PAIRS, ()),
     "imc-biases": (IMC(3, reg=0.3, center="biases", **FEW), NAMES, ("row", "col")),
     "bias-imc": (BiasIMC(3, alpha=0.9, reg=0.3, cg_steps=6, **FEW), PAIRS, ("col",)),
@@ -220,7 +220,7 @@ def by_index(data: pd.DataFrame) -> pd.DataFrame:
 def test_sparse_features_stay_sparse(intercept: bool, standardize: bool) -> None:
     data = by_index(frame(text=False))
     features = sparse.random_array((N_ROWS, 40), density=0.1, rng=np.random.default_rng(0), format="csr")
-    model = IMC(3, reg=0.3, standardize=standardize, intercept=intercept, **FEW)
+    model = IMC(3, reg=0.3, center="none", standardize=standardize, intercept=intercept, **FEW)
     reference = unseen.IMC(**model.get_params()).fit(
         Observations.from_triples(data.user, data["item"], data.stars, (N_ROWS, N_COLS)),
         row_features=features,
@@ -243,19 +243,19 @@ def test_sparse_features_stay_sparse(intercept: bool, standardize: bool) -> None
 ROWS = "row_features"
 EXAMPLES: dict[str, tuple[Any, bool]] = {
     "a model that is no composition (`BiasModel`, classifiers)": (unseen.BiasModel(), False),
-    "`validation_fraction`": (MatrixFactorization(3, validation_fraction=0.1), False),
-    "`warm_start=True`": (MatrixFactorization(3, warm_start=True), False),
-    '`init` other than `"random"`': (BiasMC(3, alpha=0.9, init="svd"), False),
-    '`center="joint"`': (MatrixFactorization(3, center="joint"), False),
+    "`validation_fraction`": (MatrixFactorization(3, validation_fraction=0.1, reg=1.0, center="none"), False),
+    "`warm_start=True`": (MatrixFactorization(3, warm_start=True, reg=1.0, center="none"), False),
+    '`init` other than `"random"`': (BiasMC(3, alpha=0.9, init="svd", cg_steps=None), False),
+    '`center="joint"`': (MatrixFactorization(3, center="joint", reg=1.0), False),
     "`ShiftMC`, `ShiftIMC`": (unseen.ShiftMC(3, rho=0.1), False),
-    '`alpha="auto"` without `rho` or `class_prior`': (BiasMC(3), False),
-    '`reg` as a share (`"0.1max"`)': (BiasMC(3, alpha=0.9, reg="0.1max"), False),
+    '`alpha="auto"` without `rho` or `class_prior`': (BiasMC(3, cg_steps=None), False),
+    '`reg` as a share (`"0.1max"`)': (BiasMC(3, alpha=0.9, reg="0.1max", cg_steps=None), False),
     "`AugmentedMF` with an `augmentation` that is drawn": (AugmentedMF(3, augmentation="hashed"), False),
     '`AugmentedMF(cross_component="baseline")`': (AugmentedMF(3), False),
     "`AugmentedMF(eps_abs=)`": (AugmentedMF(3, cross_component="model", eps_abs=0.1), False),
     "a solver that the data choose": (composed("auto"), False),
     "other solvers than ALS and AlternatingCG, and so learned maps, L1, bounds and full cores": (
-        GIMC(3),
+        GIMC(3, reg=0.1, center="none"),
         True,
     ),
     "several terms, or a core that is not `LowRank`": (

@@ -84,7 +84,7 @@ def test_factors_are_those_of_the_fit_from_disk_to_the_last_bit(client: Any, nam
 @pytest.mark.parametrize(
     "model",
     [
-        MatrixFactorization(4, center="biases", max_iter=3, tol=0.0, random_state=1),
+        MatrixFactorization(4, center="biases", max_iter=3, tol=0.0, random_state=1, reg=1.0),
         Completion(
             [Term(core=LowRank(3), reg=Ridge(0.1, degree_scaling=1.0))],
             loss=Squared(background=Background(0.2, col_weights=np.linspace(0.5, 2.0, 80))),
@@ -169,7 +169,7 @@ def test_learners_are_those_of_a_fit_in_memory(client: Any) -> None:
     Y = sparse.csr_array((X @ rng.standard_normal((6, 15)) > 1.5).astype(float))
     for model in (
         SLEEC(n_components=4, n_learners=2, n_clusters=2, random_state=0),
-        ExMLDS(n_components=4, n_learners=3, random_state=0),
+        ExMLDS(n_components=4, n_learners=3, random_state=0, neighbor_power=0.0),
     ):
         here, there = type(model)(**model.get_params()).fit(X, Y), fit_learners(model, X, Y, client=client)
         ours, theirs = (found.predict_topk(X, 3) for found in (there, here))
@@ -281,7 +281,7 @@ def test_without_client_or_workers_there_is_an_error_and_no_hang() -> None:
 
 
 def test_a_scheduler_that_goes_away_ends_the_fit() -> None:
-    model = MatrixFactorization(4, max_iter=10_000, tol=0.0, random_state=0)
+    model = MatrixFactorization(4, max_iter=10_000, tol=0.0, random_state=0, reg=1.0, center="none")
     cluster = cluster_of(1)
     client = distributed.Client(cluster)
     timer = threading.Timer(2.0, cluster.close, kwargs={"timeout": 1})
@@ -325,7 +325,7 @@ def test_a_client_that_was_closed_is_named() -> None:
     with cluster_of(1) as cluster, distributed.Client(cluster) as client:
         pass
     with pytest.raises(ClusterError, match="scheduler has gone away"):
-        dask_fit(client, MatrixFactorization(2), frame(), NAMES, patience=1.0)
+        dask_fit(client, MatrixFactorization(2, reg=1.0, center="none"), frame(), NAMES, patience=1.0)
 
 
 WITHOUT_PACKAGE = """

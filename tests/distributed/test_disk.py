@@ -178,7 +178,7 @@ def test_memory_stays_below_all_cells_and_far_below_rows_x_columns(tmp_path: Pat
     pd.DataFrame(
         {"row": rng.integers(0, n, n_cells), "col": rng.integers(0, m, n_cells), "value": np.ones(n_cells)}
     ).to_parquet(place, row_group_size=1 << 14)
-    model = MatrixFactorization(2, max_iter=1, random_state=0)
+    model = MatrixFactorization(2, max_iter=1, random_state=0, reg=1.0, center="none")
 
     def peak(n_blocks: int) -> int:
         tracemalloc.start()
@@ -267,16 +267,19 @@ def test_bad_input_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (BiasMC(3), 'alpha="auto" fits several models'),
-        (BiasMC(3, alpha=0.9, reg="0.1max"), "reg must be a number"),
-        (BiasMC(3, alpha=0.9, solver="ccd"), "only solver='als' goes by blocks"),
-        (BiasMC(3, alpha=0.9, init="svd"), "init must be 'random'"),
-        (BiasMC(3, alpha=0.9, rho=0.1), "exactly one"),
-        (MatrixFactorization(3, solver="ccd"), "only solver='als' goes by blocks"),
-        (MatrixFactorization(3, center="joint"), "center must be 'none', 'mean' or 'biases'"),
-        (MatrixFactorization(3, validation_fraction=0.1), "validation_fraction must be None"),
-        (MatrixFactorization(3, warm_start=True), "warm_start must be False"),
-        (MatrixFactorization(0), "rank must be an integer"),
+        (BiasMC(3, cg_steps=None), 'alpha="auto" fits several models'),
+        (BiasMC(3, alpha=0.9, reg="0.1max", cg_steps=None), "reg must be a number"),
+        (BiasMC(3, alpha=0.9, solver="ccd", cg_steps=None), "only solver='als' goes by blocks"),
+        (BiasMC(3, alpha=0.9, init="svd", cg_steps=None), "init must be 'random'"),
+        (BiasMC(3, alpha=0.9, rho=0.1, cg_steps=None), "exactly one"),
+        (MatrixFactorization(3, solver="ccd", reg=1.0, center="none"), "only solver='als' goes by blocks"),
+        (MatrixFactorization(3, center="joint", reg=1.0), "center must be 'none', 'mean' or 'biases'"),
+        (
+            MatrixFactorization(3, validation_fraction=0.1, reg=1.0, center="none"),
+            "validation_fraction must be None",
+        ),
+        (MatrixFactorization(3, warm_start=True, reg=1.0, center="none"), "warm_start must be False"),
+        (MatrixFactorization(0, reg=1.0, center="none"), "rank must be an integer"),
         (unseen.AugmentedMF(3, center="mean"), "cross_component must be 'model'"),
         (unseen.AugmentedMF(3, center="mean", augmentation="hashed"), "augmentation must be 'expected'"),
         (unseen.BiasModel(), "BiasModel cannot be fitted by blocks"),
@@ -289,7 +292,7 @@ def test_models_that_do_not_go_by_blocks_are_refused_with_a_reason(model: Any, m
 
 def test_repeated_cells_and_the_cap_warn() -> None:
     data = pd.concat([frame(), frame().iloc[:7]])
-    model = MatrixFactorization(2, max_iter=1, random_state=0)
+    model = MatrixFactorization(2, max_iter=1, random_state=0, reg=1.0, center="none")
     with pytest.warns(DataWarning, match="7 of 4007 cells repeat"), pytest.warns(ConvergenceWarning):
         disk(model).fit(data, **NAMES).close()
 
@@ -297,7 +300,7 @@ def test_repeated_cells_and_the_cap_warn() -> None:
 def test_weights_and_zeros_of_positives_mean_what_they_do_in_memory() -> None:
     data = frame()
     data["stars"] = np.random.default_rng(0).integers(0, 4, len(data)).astype(float)
-    model = BiasMC(3, alpha=0.8, weights=True, max_iter=3, tol=0.0, random_state=0)
+    model = BiasMC(3, alpha=0.8, weights=True, max_iter=3, tol=0.0, random_state=0, cg_steps=None)
     reference = in_memory(model, data, NAMES)
     fit = disk(model).fit(data, **NAMES)
     assert fit.n_cells_ == (data.stars > 0).sum()

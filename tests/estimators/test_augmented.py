@@ -142,7 +142,13 @@ def test_weights_are_those_of_biased_positives() -> None:
     ).fit(X)
     scale = 1 + 2 * tau
     bias = BiasMC(
-        3, alpha=(1 + tau) / scale, reg=2 * reg / scale, max_iter=500, tol=1e-14, random_state=0
+        3,
+        alpha=(1 + tau) / scale,
+        reg=2 * reg / scale,
+        max_iter=500,
+        tol=1e-14,
+        random_state=0,
+        cg_steps=None,
     ).fit(X)
     np.testing.assert_allclose(
         model.history_[-1]["objective"] / scale, bias.history_[-1]["objective"], rtol=1e-6

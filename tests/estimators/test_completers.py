@@ -64,21 +64,23 @@ def as_sparse(dense: np.ndarray) -> sparse.csr_array:
 
 FREE = {
     "bias": BiasModel(),
-    "mf": MatrixFactorization(3, reg=0.5, random_state=0),
+    "mf": MatrixFactorization(3, reg=0.5, random_state=0, center="none"),
     "mf-mean": MatrixFactorization(3, reg=0.5, center="mean", random_state=0),
     "mf-joint": MatrixFactorization(3, reg=0.5, center="joint", random_state=0),
     "mf-svd": MatrixFactorization(3, reg=0.5, center="joint", init="svd", random_state=0),
     "mf-biases": MatrixFactorization(3, reg=0.5, center="biases", random_state=0),
     "ccd": MatrixFactorization(3, reg=0.5, solver="ccd", center="biases", random_state=0),
-    "soft": SoftImpute(2.0, center="mean", random_state=0),
+    "soft": SoftImpute(2.0, center="mean", random_state=0, max_rank=None),
     "amf": AugmentedMF(3, random_state=0),
     "amf-line": AugmentedMF(3, center="mean", solver="linesearch", random_state=0),
-    "imc": IMC(3, reg=0.5, random_state=0),
-    "gimc": GIMC(3, reg=0.5, start_sweeps=2, max_iter=5, random_state=0),
+    "imc": IMC(3, reg=0.5, random_state=0, center="none"),
+    "gimc": GIMC(3, reg=0.5, start_sweeps=2, max_iter=5, random_state=0, center="none"),
     "maxide": Maxide(2.0, random_state=0),
     "dirty": DirtyIMC(2.0, 3.0, center="mean", random_state=0),
     "bilinear": SparseBilinear(0.5),
-    "mixed-soft": MixedLinear(0.5, 20.0, constraint="soft", rho=10.0, random_state=0),
+    "mixed-soft": MixedLinear(
+        0.5, 20.0, constraint="soft", rho=10.0, random_state=0, max_rank=None, center="none"
+    ),
     "completion": Completion([Term(core=LowRank(2)), Term(core=LowRank(1), reg=Ridge(0.1))], random_state=0),
 }
 
@@ -149,7 +151,9 @@ def test_threads_reach_the_kernels(solver: str, kernel: str, monkeypatch: pytest
         return original(*arguments, **options)
 
     monkeypatch.setattr(f"unseen.kernels.{kernel}", spy)
-    MatrixFactorization(2, solver=solver, max_iter=1, n_jobs=2, random_state=0).fit(target())
+    MatrixFactorization(2, solver=solver, max_iter=1, n_jobs=2, random_state=0, reg=1.0, center="none").fit(
+        target()
+    )
     assert seen
     assert set(seen) == {2}
 
@@ -237,7 +241,10 @@ def test_permuting_rows_and_columns_permutes_predictions() -> None:
     X = target()
     rng = np.random.default_rng(1)
     rows, cols = rng.permutation(N), rng.permutation(M)
-    for model in (BiasModel(tol=1e-14, max_iter=500), SoftImpute(3.0, tol=1e-13, max_iter=5000)):
+    for model in (
+        BiasModel(tol=1e-14, max_iter=500),
+        SoftImpute(3.0, tol=1e-13, max_iter=5000, max_rank=None, center="none"),
+    ):
         plain = model.fit_transform(X)
         permuted = model.fit_transform(X[np.ix_(rows, cols)])
         np.testing.assert_allclose(permuted, plain[np.ix_(rows, cols)], atol=1e-4)
@@ -294,32 +301,41 @@ def test_all_missing_and_infinite_targets_are_refused(model: Any) -> None:
 )
 def test_bad_hyper_parameters_are_named(name: str, value: Any) -> None:
     with pytest.raises(ValueError, match=name):
-        MatrixFactorization(3).set_params(**{name: value}).fit(target())
+        MatrixFactorization(3, reg=1.0, center="none").set_params(**{name: value}).fit(target())
 
 
 def test_convergence_warning_at_the_cap() -> None:
     with pytest.warns(ConvergenceWarning, match="max_iter=1"):
-        MatrixFactorization(3, max_iter=1, tol=0.0, random_state=0).fit(target())
+        MatrixFactorization(3, max_iter=1, tol=0.0, random_state=0, reg=1.0, center="none").fit(target())
 
 
 def test_early_stopping_keeps_the_best_sweep() -> None:
     X = target(observed=0.4) + 0.5 * np.random.default_rng(3).standard_normal((N, M))
     model = MatrixFactorization(
-        10, reg=1.0, random_state=0, validation_fraction=0.2, patience=3, max_iter=100, tol=0.0
+        10, reg=1.0, random_state=0, validation_fraction=0.2, patience=3, max_iter=100, tol=0.0, center="none"
     ).fit(X)
     errors = [entry["validation"] for entry in model.history_]
     best = int(np.argmin(errors))
     assert model.n_iter_ == best + 1 + 3
     # The kept factors are those of the best sweep: its objective can be recomputed from them.
     shorter = MatrixFactorization(
-        10, reg=1.0, random_state=0, validation_fraction=0.2, patience=99, max_iter=best + 1, tol=0.0
+        10,
+        reg=1.0,
+        random_state=0,
+        validation_fraction=0.2,
+        patience=99,
+        max_iter=best + 1,
+        tol=0.0,
+        center="none",
     ).fit(X)
     np.testing.assert_array_equal(model.row_factors_, shorter.row_factors_)
 
 
 def test_warm_start_continues() -> None:
     X = target()
-    model = MatrixFactorization(3, reg=0.5, random_state=0, max_iter=5, tol=0.0, warm_start=True)
+    model = MatrixFactorization(
+        3, reg=0.5, random_state=0, max_iter=5, tol=0.0, warm_start=True, center="none"
+    )
     first = model.fit(X).history_[-1]["objective"]
     second = model.fit(X).history_[0]["objective"]
     assert second <= first
@@ -328,11 +344,11 @@ def test_warm_start_continues() -> None:
 def test_soft_impute_path_matches_separate_fits() -> None:
     X = target()
     regs = [1.0, 4.0, 2.0]
-    models = list(SoftImpute(tol=1e-12, max_iter=3000).path(X, regs))
+    models = list(SoftImpute(tol=1e-12, max_iter=3000, reg=1.0, max_rank=None, center="none").path(X, regs))
     assert [m.reg for m in models] == [4.0, 2.0, 1.0]
     assert models[0].rank_ <= models[-1].rank_
     for m in models:
-        alone = SoftImpute(m.reg, tol=1e-12, max_iter=3000).fit(X)
+        alone = SoftImpute(m.reg, tol=1e-12, max_iter=3000, max_rank=None, center="none").fit(X)
         np.testing.assert_allclose(m.history_[-1]["objective"], alone.history_[-1]["objective"], rtol=1e-8)
 
 
@@ -345,7 +361,7 @@ def features(seed: int = 5) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def test_features_speak_about_new_rows_and_columns() -> None:
     X, A, B = features()
-    model = IMC(2, reg=1e-5, random_state=0, max_iter=300, tol=1e-10)
+    model = IMC(2, reg=1e-5, random_state=0, max_iter=300, tol=1e-10, center="none")
     model.fit(X[:30, :20], row_features=A[:30], col_features=B[:20])
     block = model.predict_new(row_features=A[30:], col_features=B[20:])
     assert block.shape == (10, 5)
@@ -371,22 +387,22 @@ def test_new_rows_of_training_features_repeat_training_predictions(core: Any, sp
 def test_models_without_features_refuse_new_rows() -> None:
     X, A, B = features()
     with pytest.raises(NotInductiveError, match="row_features"):
-        MatrixFactorization(2).fit(X).predict_new(row_features=A)
-    model = IMC(2, random_state=0).fit(X, row_features=A)
+        MatrixFactorization(2, reg=1.0, center="none").fit(X).predict_new(row_features=A)
+    model = IMC(2, random_state=0, reg=1.0, center="none").fit(X, row_features=A)
     with pytest.raises(NotInductiveError, match="col_features"):
         model.predict_new(col_features=B)
     with pytest.raises(InvalidDataError, match="columns"):
         model.predict_new(row_features=A[:, :2])
     with pytest.raises(InvalidDataError, match="rows"):
-        IMC(2).fit(X, row_features=A[:-1])
+        IMC(2, reg=1.0, center="none").fit(X, row_features=A[:-1])
     with pytest.raises(ParameterError, match="IMC"):
-        MatrixFactorization(2).fit(X, row_features=A)
+        MatrixFactorization(2, reg=1.0, center="none").fit(X, row_features=A)
     with pytest.raises(InvalidDataError, match="row_features"):
         Completion([Term(Given(), Identity())]).fit(X)
     bad = A.copy()
     bad[3, 1] = np.nan
     with pytest.raises(InvalidDataError, match=r"row_features.*row 3"):
-        IMC(2).fit(X, row_features=bad)
+        IMC(2, reg=1.0, center="none").fit(X, row_features=bad)
 
 
 def test_cold_rows_use_only_the_feature_part() -> None:
@@ -437,6 +453,6 @@ def test_any_small_matrix_gives_finite_predictions(
         for model in (
             BiasModel(0.0),
             MatrixFactorization(4, reg=0.0, random_state=0, max_iter=5, center="biases"),
-            SoftImpute(0.5, max_iter=20),
+            SoftImpute(0.5, max_iter=20, max_rank=None, center="none"),
         ):
             assert np.isfinite(model.fit_transform(X)).all()

@@ -193,7 +193,7 @@ def test_biases_first_are_those_of_plain_sums(dtype: Any) -> None:
 
 def test_fold_in_is_a_refit_of_the_row() -> None:
     X = ratings()
-    model = MatrixFactorization(RANK, center="joint", random_state=0).fit(X)
+    model = MatrixFactorization(RANK, center="joint", random_state=0, reg=1.0).fit(X)
     np.testing.assert_allclose(model.fold_in(X[4:9]), model.row_factors_[4:9], atol=1e-10)
     # A new row: its own ridge regression on [v_j, 1].
     new = np.full((1, M), np.nan)
@@ -233,7 +233,7 @@ def test_order_of_rows_and_columns_does_not_matter(seed: int) -> None:
 def test_warm_start_and_file(tmp_path: Any) -> None:
     X = ratings(dtype=np.float32)
     model = MatrixFactorization(
-        RANK, center="joint", random_state=0, warm_start=True, max_iter=5, tol=0.0
+        RANK, center="joint", random_state=0, warm_start=True, max_iter=5, tol=0.0, reg=1.0
     ).fit(X)
     before = model.history_[-1]["objective"]
     model.fit(X)
@@ -260,7 +260,7 @@ def test_a_model_that_is_not_used_lets_its_data_go() -> None:
     gc.disable()
     try:
         cells = Observations.from_dense(ratings())
-        model = MatrixFactorization(RANK, center="joint", random_state=0).fit(cells)
+        model = MatrixFactorization(RANK, center="joint", random_state=0, reg=1.0).fit(cells)
         kept, data = weakref.ref(model), weakref.ref(model._spread.data.cells)
         assert identifiability(model, [0], [1]).std[0] > 0
         del model
@@ -273,7 +273,7 @@ def test_a_model_that_is_not_used_lets_its_data_go() -> None:
 def test_validation_cells_see_the_biases() -> None:
     X = ratings(share=0.7)
     model = MatrixFactorization(
-        RANK, center="joint", validation_fraction=0.2, random_state=0, max_iter=30
+        RANK, center="joint", validation_fraction=0.2, random_state=0, max_iter=30, reg=1.0
     ).fit(X)
     errors = [entry["validation"] for entry in model.history_]
     assert min(errors) < 0.6 * np.nanstd(X)
@@ -285,7 +285,7 @@ def test_start_from_singular_vectors() -> None:
     full = rng.standard_normal((300, 4)) @ rng.standard_normal((4, 200)) + rng.standard_normal((300, 1))
     X = np.where(rng.random(full.shape) < 0.15, full + 0.5 * rng.standard_normal(full.shape), np.nan)
     for center in ("none", "joint"):
-        common: dict[str, Any] = {"center": center, "tol": 0.0, "random_state": 0}
+        common: dict[str, Any] = {"reg": 1.0, "center": center, "tol": 0.0, "random_state": 0}
         ours = MatrixFactorization(4, init="svd", max_iter=2, **common).fit(X).history_[-1]["objective"]
         random = MatrixFactorization(4, max_iter=3, **common).fit(X).history_[-1]["objective"]
         best = MatrixFactorization(4, max_iter=100, **common).fit(X).history_[-1]["objective"]
@@ -303,7 +303,7 @@ def test_start_from_singular_vectors() -> None:
 @pytest.mark.parametrize("center", ["none", "mean", "joint"])
 def test_start_where_little_is_known(X: np.ndarray, center: str) -> None:
     """Constant, nearly empty, and of lower rank than the model."""
-    model = MatrixFactorization(6, init="svd", center=center, random_state=0).fit(X)
+    model = MatrixFactorization(6, init="svd", center=center, random_state=0, reg=1.0).fit(X)
     assert np.isfinite(model.row_factors_).all()
     assert np.isfinite(model.transform(X)).all()
 
@@ -318,7 +318,7 @@ def test_start_takes_memory_for_cells_alone() -> None:
         rng.standard_normal(count).astype(np.float32),
         (n, m),
     )
-    model = MatrixFactorization(8, init="svd", center="joint", max_iter=1, random_state=0, n_jobs=1)
+    model = MatrixFactorization(8, init="svd", center="joint", max_iter=1, random_state=0, n_jobs=1, reg=1.0)
     tracemalloc.start()
     model.fit(cells)
     peak = tracemalloc.get_traced_memory()[1]
@@ -329,15 +329,15 @@ def test_start_takes_memory_for_cells_alone() -> None:
 def test_what_is_refused() -> None:
     X = ratings()
     with pytest.raises(ParameterError, match=r"center='joint' needs .* or 'gibbs', got solver='ccd'"):
-        MatrixFactorization(2, center="joint", solver="ccd").fit(X)
+        MatrixFactorization(2, center="joint", solver="ccd", reg=1.0).fit(X)
     with pytest.raises(ParameterError, match=r"center must be .*'joint'.* got 'both'"):
-        MatrixFactorization(2, center="both").fit(X)
+        MatrixFactorization(2, center="both", reg=1.0).fit(X)
     with pytest.raises(ParameterError, match="center"):
-        unseen.SoftImpute(center="joint").fit(X)
+        unseen.SoftImpute(center="joint", reg=1.0, max_rank=None).fit(X)
     with pytest.raises(ParameterError, match="init must be"):
-        MatrixFactorization(2, init="ones").fit(X)
+        MatrixFactorization(2, init="ones", reg=1.0, center="none").fit(X)
     with pytest.raises(ParameterError, match="bias_reg"):
-        MatrixFactorization(2, center="joint", bias_reg=-1.0).fit(X)
+        MatrixFactorization(2, center="joint", bias_reg=-1.0, reg=1.0).fit(X)
     with pytest.raises(UnsupportedComposition, match="cannot solve"):
         Completion(bias_terms(), solver=CCD()).fit(X)
 

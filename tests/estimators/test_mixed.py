@@ -20,10 +20,14 @@ from unseen.solvers.mixed import MixedSolver
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 MODELS = {
-    "hard": MixedLinear(1.0, 3.0, max_iter=60, random_state=0),
-    "soft": MixedLinear(1.0, 30.0, constraint="soft", rho=10.0, max_iter=60, random_state=0),
+    "hard": MixedLinear(
+        1.0, 3.0, max_iter=60, random_state=0, constraint="hard", max_rank=None, center="none"
+    ),
+    "soft": MixedLinear(
+        1.0, 30.0, constraint="soft", rho=10.0, max_iter=60, random_state=0, max_rank=None, center="none"
+    ),
     "soft-biases": MixedLinear(
-        1.0, 30.0, constraint="soft", rho=10.0, center="biases", max_iter=60, random_state=0
+        1.0, 30.0, constraint="soft", rho=10.0, center="biases", max_iter=60, random_state=0, max_rank=None
     ),
     "bilinear": SparseBilinear(1.0),
     "maxide": Maxide(0.5),
@@ -132,19 +136,31 @@ def test_hard_constraint_keeps_observed_cells() -> None:
 def test_structured_and_dense_solver_agree() -> None:
     target, X, Y = problem(3)
     features = {"row_features": X, "col_features": Y}
-    models = [MixedLinear(1.0, 3.0, solver=s, tol=1e-8, max_iter=4000).fit(target, **features)
-              for s in ("auto", "admm")]  # fmt: skip
+    plain = MixedLinear(1.0, 3.0, constraint="hard", max_rank=None, center="none", tol=1e-8, max_iter=4000)
+    models = [clone(plain).set_params(solver=s).fit(target, **features) for s in ("auto", "admm")]
     dense = [m.row_factors_ @ m.col_factors_.T for m in models]
     np.testing.assert_allclose(dense[0], dense[1], atol=2e-4)
     assert isinstance(models[1].solver_, MixedADMM)
-    other = MixedLinear(1.0, 30.0, tol=1e-8, max_iter=4000).fit(target, **features)
+    other = MixedLinear(
+        1.0, 30.0, tol=1e-8, max_iter=4000, constraint="hard", max_rank=None, center="none"
+    ).fit(target, **features)
     assert not np.allclose(other.row_factors_ @ other.col_factors_.T, dense[0], atol=1e-2)
 
 
 def test_start_of_the_paper_reaches_the_same_point() -> None:
     target, X, Y = problem(4)
     reached = [
-        MixedLinear(1.0, 3.0, init=init, tol=1e-8, max_iter=5000, random_state=0)
+        MixedLinear(
+            1.0,
+            3.0,
+            init=init,
+            tol=1e-8,
+            max_iter=5000,
+            random_state=0,
+            constraint="hard",
+            max_rank=None,
+            center="none",
+        )
         .fit(target, row_features=X, col_features=Y)
         .certificate_.objective
         for init in ("lasso", "paper")
@@ -165,7 +181,7 @@ def test_few_cells_and_little_shrinkage_give_the_lasso(monkeypatch: pytest.Monke
 
     lasso = SparseBilinear(1.0, max_iter=5000, tol=1e-10).fit(target, row_features=X, col_features=Y)
     lasso = lasso.predict_new(X, Y)
-    hard = MixedLinear(1.0, 0.01, center="mean")
+    hard = MixedLinear(1.0, 0.01, center="mean", constraint="hard", max_rank=None)
     assert off(hard) < 0.02
     # Control: sweeps alone do not make up for a start that gives up soon.
     monkeypatch.setattr(MixedSolver, "start_steps", 20)
@@ -175,11 +191,15 @@ def test_few_cells_and_little_shrinkage_give_the_lasso(monkeypatch: pytest.Monke
 def test_soft_form_approaches_the_hard_one() -> None:
     target, X, Y = problem(5)
     features = {"row_features": X, "col_features": Y}
-    hard = MixedLinear(1.0, 3.0, tol=1e-7, max_iter=4000).fit(target, **features)
+    hard = MixedLinear(
+        1.0, 3.0, tol=1e-7, max_iter=4000, constraint="hard", max_rank=None, center="none"
+    ).fit(target, **features)
     exact = hard.row_factors_ @ hard.col_factors_.T
     off = []
     for rho in (1.0, 1000.0):
-        soft = MixedLinear(1.0, 3.0, constraint="soft", rho=rho, tol=1e-12, max_iter=4000)
+        soft = MixedLinear(
+            1.0, 3.0, constraint="soft", rho=rho, tol=1e-12, max_iter=4000, max_rank=None, center="none"
+        )
         soft.fit(target, **features)
         off.append(np.linalg.norm(soft.row_factors_ @ soft.col_factors_.T - exact) / np.linalg.norm(exact))
     assert off[1] < 5e-3 < off[0]
@@ -189,7 +209,7 @@ def test_limits_of_dirty_imc() -> None:
     target, X, Y = problem(6)
     features = {"row_features": X, "col_features": Y}
     only_rest = DirtyIMC(1e6, 2.0, tol=1e-13, max_iter=2000).fit(target, **features)
-    soft = SoftImpute(2.0, tol=1e-13, max_iter=2000).fit(target)
+    soft = SoftImpute(2.0, tol=1e-13, max_iter=2000, max_rank=None, center="none").fit(target)
     np.testing.assert_allclose(
         only_rest.row_factors_ @ only_rest.col_factors_.T, soft.row_factors_ @ soft.col_factors_.T, atol=1e-3
     )
@@ -326,8 +346,12 @@ def test_continuation_reaches_the_same_optimum() -> None:
 
 def test_automatic_penalties_follow_the_scale_of_the_data() -> None:
     target, X, Y = problem()
-    one = MixedLinear(max_iter=2).fit(target, row_features=X, col_features=Y)
-    ten = MixedLinear(max_iter=2).fit(10 * target, row_features=X, col_features=Y)
+    one = MixedLinear(max_iter=2, constraint="hard", max_rank=None, center="none").fit(
+        target, row_features=X, col_features=Y
+    )
+    ten = MixedLinear(max_iter=2, constraint="hard", max_rank=None, center="none").fit(
+        10 * target, row_features=X, col_features=Y
+    )
     np.testing.assert_allclose([ten.reg_g_, ten.reg_e_], [10 * one.reg_g_, 10 * one.reg_e_], rtol=1e-6)
     assert one.reg_g == "auto"
 
@@ -340,7 +364,9 @@ def test_automatic_penalties_keep_the_rank_small_where_cells_are_few() -> None:
     X, Y = rng.standard_normal((n, 3)), rng.standard_normal((m, 3))
     values = np.einsum("ij,ij->i", X[rows], Y[cols]) + rng.standard_normal(keys.size)
     cells = Observations.from_triples(rows, cols, values, shape=(n, m))
-    model = MixedLinear(constraint="soft", max_iter=4, tol=0.0, random_state=0)
+    model = MixedLinear(
+        constraint="soft", max_iter=4, tol=0.0, random_state=0, max_rank=None, center="none", reg_e="spectral"
+    )
     model.fit(cells, row_features=X, col_features=Y)
     assert 0 < max(entry["rank"] for entry in model.history_) <= 65
     # Control: a share of the largest value alone lets a good part of the noise pass.
@@ -364,14 +390,16 @@ def test_bad_settings_are_named(name: str, value: Any) -> None:
 def test_refusals() -> None:
     target, X, Y = problem()
     with pytest.raises(ParameterError, match="hard"):
-        MixedLinear(constraint="soft", solver="admm").fit(target, row_features=X, col_features=Y)
-    for base in (Maxide(), DirtyIMC(), SparseBilinear(), SoftImpute()):
+        MixedLinear(constraint="soft", solver="admm", max_rank=None, center="none", reg_e="spectral").fit(
+            target, row_features=X, col_features=Y
+        )
+    for base in (Maxide(), DirtyIMC(), SparseBilinear(), SoftImpute(reg=1.0, max_rank=None, center="none")):
         reg = next(name for name in base.get_params() if name.startswith("reg"))
         with pytest.raises(ValueError, match="reg"):
             base.set_params(**{reg: -1.0}).fit(target)
     wide = Observations.from_triples([0, 8000], [0, 8000], [1.0, 2.0], shape=(8001, 8001))
     with pytest.raises(ValueError, match="numbers"):
-        MixedLinear(1.0, 1.0, solver="admm").fit(wide)
+        MixedLinear(1.0, 1.0, solver="admm", constraint="hard", max_rank=None, center="none").fit(wide)
     with pytest.raises(NotInductiveError, match="without features"):
         _ = Maxide().fit(target).interactions_
 
@@ -386,7 +414,9 @@ def test_without_features_the_soft_form_is_a_pulled_soft_impute() -> None:
     seen = np.where(np.isnan(target), np.nan, 10.0 / 11.0 * target)
     other = Completion([Term(core=Full(), reg=Nuclear(3.0))], loss=loss, solver=LowRankProx(),
                        max_iter=5000, tol=1e-13).fit(seen)  # fmt: skip
-    model = MixedLinear(1e9, 3.0, constraint="soft", rho=10.0, tol=1e-13, max_iter=5000).fit(target)
+    model = MixedLinear(
+        1e9, 3.0, constraint="soft", rho=10.0, tol=1e-13, max_iter=5000, max_rank=None, center="none"
+    ).fit(target)
     np.testing.assert_allclose(
         model.row_factors_ @ model.col_factors_.T, other.row_factors_ @ other.col_factors_.T, atol=1e-4
     )

@@ -48,12 +48,12 @@ def objective(
 
 
 FITTED = {
-    "als": BiasMC(4, alpha=0.9, reg=0.5, random_state=0),
+    "als": BiasMC(4, alpha=0.9, reg=0.5, random_state=0, cg_steps=None),
     "als-cg": BiasMC(4, alpha=0.9, reg=0.5, cg_steps=3, random_state=0),
-    "als-svd": BiasMC(4, alpha=0.9, reg=0.5, init="svd", random_state=0),
-    "ccd": BiasMC(4, alpha=0.9, reg=0.5, solver="ccd", random_state=0),
-    "prox": BiasMC(None, alpha=0.9, reg=0.5, solver="prox", random_state=0),
-    "auto": BiasMC(4, reg="0.1max", random_state=0),
+    "als-svd": BiasMC(4, alpha=0.9, reg=0.5, init="svd", random_state=0, cg_steps=None),
+    "ccd": BiasMC(4, alpha=0.9, reg=0.5, solver="ccd", random_state=0, cg_steps=None),
+    "prox": BiasMC(None, alpha=0.9, reg=0.5, solver="prox", random_state=0, cg_steps=None),
+    "auto": BiasMC(4, reg="0.1max", random_state=0, cg_steps=None),
     "relaxed": ShiftMC(4, rho=0.3, random_state=0),
     "box": ShiftMC(rho=0.3, bound="box", random_state=0, max_iter=2000, tol=1e-6),
     "none": ShiftMC(None, rho=0.3, bound="none", random_state=0),
@@ -93,12 +93,14 @@ def test_weights_multiply_the_loss_of_positives() -> None:
     X = positives()
     X.data = rng.uniform(0.5, 3.0, X.nnz)
     for solver in ("als", "ccd", "prox"):
-        fitted = BiasMC(6, alpha=0.8, reg=0.5, solver=solver, weights=True, random_state=0).fit(X)
+        fitted = BiasMC(
+            6, alpha=0.8, reg=0.5, solver=solver, weights=True, random_state=0, cg_steps=None
+        ).fit(X)
         expected = objective(X, fitted, 0.8, 0.2, 1.0, X.toarray())
         np.testing.assert_allclose(fitted.history_[-1]["objective"], expected, rtol=1e-9)
-    ignored = BiasMC(6, alpha=0.8, weights=False, random_state=0).fit(X)
+    ignored = BiasMC(6, alpha=0.8, weights=False, random_state=0, cg_steps=None).fit(X)
     X.data[:] = 1.0
-    plain = BiasMC(6, alpha=0.8, random_state=0).fit(X)
+    plain = BiasMC(6, alpha=0.8, random_state=0, cg_steps=None).fit(X)
     np.testing.assert_array_equal(ignored.row_factors_, plain.row_factors_)
 
 
@@ -121,7 +123,7 @@ def test_solvers_agree_when_the_rank_suffices() -> None:
         )
         np.testing.assert_allclose(factored.row_factors_ @ factored.col_factors_.T, values, atol=2e-3)
     # Negative control: one column fewer than the optimum needs is not enough.
-    short = BiasMC(convex.row_factors_.shape[1] - 1, **common).fit(X)
+    short = BiasMC(convex.row_factors_.shape[1] - 1, cg_steps=None, **common).fit(X)
     assert short.history_[-1]["objective"] > convex.history_[-1]["objective"] * (1 + 1e-6)
 
 
@@ -139,7 +141,7 @@ def implicit_half_step(X: sparse.csr_array, items: np.ndarray, alpha: float, reg
 @pytest.mark.parametrize(("alpha", "reg"), [(0.6, 0.3), (0.9, 1.0), (0.99, 2.0)])
 def test_half_step_is_that_of_implicit_feedback(alpha: float, reg: float) -> None:
     X = positives()
-    fitted = BiasMC(4, alpha=alpha, reg=reg, random_state=0).fit(X)
+    fitted = BiasMC(4, alpha=alpha, reg=reg, random_state=0, cg_steps=None).fit(X)
     theirs = implicit_half_step(X, fitted.col_factors_, alpha / (1 - alpha), reg / (2 * (1 - alpha)))
     np.testing.assert_allclose(fitted.row_factors_, theirs, atol=1e-9)
     forgotten = implicit_half_step(X, fitted.col_factors_, alpha / (1 - alpha), reg / (1 - alpha))
@@ -149,7 +151,7 @@ def test_half_step_is_that_of_implicit_feedback(alpha: float, reg: float) -> Non
 def test_half_step_of_the_real_package() -> None:
     als = pytest.importorskip("implicit.cpu.als")
     X, alpha, reg = positives(), 0.9, 1.0
-    fitted = BiasMC(4, alpha=alpha, reg=reg, random_state=0).fit(X)
+    fitted = BiasMC(4, alpha=alpha, reg=reg, random_state=0, cg_steps=None).fit(X)
     theirs = als.AlternatingLeastSquares(
         factors=4,
         alpha=alpha / (1 - alpha),
@@ -272,11 +274,11 @@ def test_empty_rows_and_columns_are_predicted_as_zero(model: Any) -> None:
 
 def test_stored_zeros_and_repeated_cells() -> None:
     X = positives()
-    plain = BiasMC(4, alpha=0.9, random_state=0).fit(X)
+    plain = BiasMC(4, alpha=0.9, random_state=0, cg_steps=None).fit(X)
     explicit = Observations.from_dense(X.toarray())  # every zero is stored
     assert explicit.nnz == N * M
     np.testing.assert_array_equal(
-        BiasMC(4, alpha=0.9, random_state=0).fit(explicit).row_factors_, plain.row_factors_
+        BiasMC(4, alpha=0.9, random_state=0, cg_steps=None).fit(explicit).row_factors_, plain.row_factors_
     )
     twice = sparse.coo_array(X)
     twice = sparse.coo_array(
@@ -284,12 +286,12 @@ def test_stored_zeros_and_repeated_cells() -> None:
         shape=(N, M),
     )
     with pytest.warns(DataWarning):
-        again = BiasMC(4, alpha=0.9, random_state=0).fit(twice)
+        again = BiasMC(4, alpha=0.9, random_state=0, cg_steps=None).fit(twice)
     np.testing.assert_array_equal(again.row_factors_, plain.row_factors_)
     with pytest.warns(DataWarning):
-        heavier = BiasMC(4, alpha=0.9, weights=True, random_state=0).fit(twice)
+        heavier = BiasMC(4, alpha=0.9, weights=True, random_state=0, cg_steps=None).fit(twice)
     X.data[:] = 2.0
-    doubled = BiasMC(4, alpha=0.9, weights=True, random_state=0).fit(X)
+    doubled = BiasMC(4, alpha=0.9, weights=True, random_state=0, cg_steps=None).fit(X)
     np.testing.assert_allclose(heavier.row_factors_, doubled.row_factors_, atol=1e-12)
 
 
@@ -297,19 +299,19 @@ def test_bad_values_are_named() -> None:
     X = positives().tolil()
     X[3, 7] = 2.5
     with pytest.raises(InvalidDataError, match=r"2\.5 in row 3, column 7.*weights=True"):
-        BiasMC(4, alpha=0.9).fit(sparse.csr_array(X))
+        BiasMC(4, alpha=0.9, cg_steps=None).fit(sparse.csr_array(X))
     X[3, 7] = -1.0
     for weights in (None, True, False):
         with pytest.raises(InvalidDataError, match=r"-1 in row 3, column 7"):
-            BiasMC(4, alpha=0.9, weights=weights).fit(sparse.csr_array(X))
+            BiasMC(4, alpha=0.9, weights=weights, cg_steps=None).fit(sparse.csr_array(X))
     for bad in (np.nan, np.inf):
         X[3, 7] = bad
         with pytest.raises(InvalidDataError, match=r"row 3.*col.* 7"):
-            BiasMC(4, alpha=0.9).fit(sparse.csr_array(X))
+            BiasMC(4, alpha=0.9, cg_steps=None).fit(sparse.csr_array(X))
     with pytest.raises(ParameterError, match="ShiftMC knows no weights"):
         ShiftMC(4, rho=0.5, weights=True).fit(positives())
     with pytest.raises(ParameterError, match="weights"):
-        BiasMC(4, alpha=0.9, weights="yes").fit(positives())
+        BiasMC(4, alpha=0.9, weights="yes", cg_steps=None).fit(positives())
 
 
 def test_no_positive_gives_zero_with_a_warning(model: Any) -> None:
@@ -320,11 +322,11 @@ def test_no_positive_gives_zero_with_a_warning(model: Any) -> None:
 
 
 def test_full_matrix_and_full_row() -> None:
-    full = BiasMC(3, alpha=0.9, reg=1e-3, random_state=0, max_iter=500).fit(np.ones((12, 9)))
+    full = BiasMC(3, alpha=0.9, reg=1e-3, random_state=0, max_iter=500, cg_steps=None).fit(np.ones((12, 9)))
     np.testing.assert_allclose(full.row_factors_ @ full.col_factors_.T, 1.0, atol=1e-3)
     X = positives().tolil()
     X[5] = 1.0
-    model = BiasMC(8, alpha=0.9, reg=0.1, random_state=0).fit(sparse.csr_array(X))
+    model = BiasMC(8, alpha=0.9, reg=0.1, random_state=0, cg_steps=None).fit(sparse.csr_array(X))
     assert model.predict_entries(np.full(M, 5), np.arange(M)).mean() > 0.8
     ids, scores = model.recommend([5], k=3, exclude=sparse.csr_array(X))
     assert (ids == -1).all()
@@ -344,8 +346,8 @@ def test_any_small_matrix_gives_finite_predictions(
 ) -> None:
     X = (np.random.default_rng(seed).random(shape) < density).astype(float)
     for model in (
-        BiasMC(3, alpha=alpha, reg=0.1, random_state=0, max_iter=5),
-        BiasMC(3, alpha=alpha, reg="0.1max", solver="prox", random_state=0, max_iter=5),
+        BiasMC(3, alpha=alpha, reg=0.1, random_state=0, max_iter=5, cg_steps=None),
+        BiasMC(3, alpha=alpha, reg="0.1max", solver="prox", random_state=0, max_iter=5, cg_steps=None),
         ShiftMC(3, rho=0.5, random_state=0, max_iter=5),
     ):
         assert np.isfinite(model.fit_transform(X)).all()
@@ -391,7 +393,7 @@ def test_rates_follow_from_each_other() -> None:
 )
 def test_bad_parameters_are_named(params: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        BiasMC(4, random_state=0).set_params(**params).fit(positives())
+        BiasMC(4, random_state=0, cg_steps=None).set_params(**params).fit(positives())
 
 
 def test_shift_needs_a_rate() -> None:
@@ -400,7 +402,7 @@ def test_shift_needs_a_rate() -> None:
     with pytest.raises(ParameterError, match="bound"):
         ShiftMC(4, rho=0.5, bound="tight").fit(positives())
     with pytest.raises(ParameterError, match="BiasIMC"):
-        BiasMC(4, alpha=0.9).fit(positives(), row_features=np.ones((N, 2)))
+        BiasMC(4, alpha=0.9, cg_steps=None).fit(positives(), row_features=np.ones((N, 2)))
 
 
 @pytest.mark.parametrize("solver", ["als", "ccd", "prox"])
@@ -408,11 +410,11 @@ def test_share_of_the_largest_reg(solver: str) -> None:
     X = positives()
     largest = 2 * 0.8 * np.linalg.norm(X.toarray(), 2)
     common = {"alpha": 0.8, "solver": solver, "random_state": 0, "max_iter": 3000, "tol": 1e-12}
-    model = BiasMC(4, reg="0.25max", **common).fit(X)
+    model = BiasMC(4, reg="0.25max", cg_steps=None, **common).fit(X)
     np.testing.assert_allclose(model.reg_, 0.25 * largest, rtol=1e-6)
-    gone = BiasMC(4, reg="1.001max", **common).fit(X)
+    gone = BiasMC(4, reg="1.001max", cg_steps=None, **common).fit(X)
     assert np.abs(gone.row_factors_ @ gone.col_factors_.T).max(initial=0.0) < 1e-3
-    left = BiasMC(4, reg="0.97max", **common).fit(X)
+    left = BiasMC(4, reg="0.97max", cg_steps=None, **common).fit(X)
     assert np.abs(left.row_factors_ @ left.col_factors_.T).max() > 5e-3
     shifted = ShiftMC(4, rho=0.3, reg="1e-1max").fit(X)
     np.testing.assert_allclose(shifted.reg_, 0.1 * 2 / 0.7 * np.linalg.norm(X.toarray(), 2), rtol=1e-6)
@@ -420,7 +422,7 @@ def test_share_of_the_largest_reg(solver: str) -> None:
 
 def test_thresholds() -> None:
     data = make_positives(120, 90, n_groups=3, inside=1.0, across=0.0, rho=0.5, random_state=0)
-    model = BiasMC(6, rho=0.5, reg="0.1max", random_state=0).fit(data.observations)
+    model = BiasMC(6, rho=0.5, reg="0.1max", random_state=0, cg_steps=None).fit(data.observations)
     assert model.threshold_ == pytest.approx(0.5 * 1.5 / 2.0)
     prior = clone(model).set_params(threshold="prior").fit(data.observations)
     rows, cols = np.divmod(np.arange(120 * 90), 90)
@@ -445,7 +447,7 @@ def test_auto_weight_loses_little() -> None:
     truth = data.hidden
     recalls = {}
     for alpha in (*alpha_grid(data.observations.nnz / 120_000), "auto"):
-        model = BiasMC(8, alpha=alpha, reg="0.05max", random_state=0).fit(data.observations)
+        model = BiasMC(8, alpha=alpha, reg="0.05max", random_state=0, cg_steps=None).fit(data.observations)
         ids, _ = model.recommend(np.arange(400), k=10, exclude=data.observations)
         recalls[alpha] = unseen.metrics.recall_at_k(truth, ids, k=10)
     chosen = recalls.pop("auto")
@@ -491,7 +493,7 @@ def test_held_out_links_go_in_both_directions() -> None:
 def test_auto_with_too_few_positives_says_so() -> None:
     X = sparse.csr_array(([1.0], ([0], [0])), shape=(3, 3))
     with pytest.warns(DataWarning, match="hold out"):
-        assert BiasMC(1, random_state=0).fit(X).alpha_ == 0.5
+        assert BiasMC(1, random_state=0, cg_steps=None).fit(X).alpha_ == 0.5
 
 
 # -- neighbours and explanations ------------------------------------------------------
@@ -519,7 +521,7 @@ def test_explanation_adds_up(weights: bool | None) -> None:
     X = positives()
     if weights:
         X.data = np.random.default_rng(0).uniform(0.5, 2, X.nnz)
-    model = BiasMC(6, alpha=0.9, reg=0.5, weights=weights, random_state=0).fit(X)
+    model = BiasMC(6, alpha=0.9, reg=0.5, weights=weights, random_state=0, cg_steps=None).fit(X)
     for row, col in ((0, 3), (7, 29)):
         cols, shares = model.explain(X, row, col)
         assert set(cols) == set(X.indices[X.indptr[row] : X.indptr[row + 1]])
@@ -543,7 +545,7 @@ def test_explanations_are_refused_where_rows_are_not_linear() -> None:
 
 def test_warm_start_continues() -> None:
     X = positives()
-    model = BiasMC(4, alpha=0.9, warm_start=True, init="svd", max_iter=3, tol=0.0).fit(X)
+    model = BiasMC(4, alpha=0.9, warm_start=True, init="svd", max_iter=3, tol=0.0, cg_steps=None).fit(X)
     before = model.history_[-1]["objective"]
     assert model.fit(X).history_[0]["objective"] <= before
     with pytest.warns(ConvergenceWarning):
@@ -555,7 +557,7 @@ def test_grid_search_takes_shares_of_the_largest_reg() -> None:
     from unseen.model_selection import GridSearch
 
     grid = {"reg": ["0.5max", "0.05max"]}
-    model = BiasMC(4, alpha=0.9, random_state=0)
+    model = BiasMC(4, alpha=0.9, random_state=0, cg_steps=None)
     search = GridSearch(model, grid, cv=2).fit(positives())
     assert search.best_params_["reg"] in grid["reg"]
 

@@ -130,7 +130,7 @@ def test_top_links_against_brute_force(
 
 
 def test_top_links_of_a_model_that_is_not_symmetric() -> None:
-    model = BiasMC(4, alpha=0.9, random_state=0).fit(graph())
+    model = BiasMC(4, alpha=0.9, random_state=0, cg_steps=None).fit(graph())
     scores = model.row_factors_ @ model.col_factors_.T
     assert np.abs(scores - scores.T).max() > 1e-6
     found = top_links(model, 50, exclude=graph())
@@ -143,7 +143,7 @@ def test_top_links_of_a_model_that_is_not_symmetric() -> None:
 @given(seed=st.integers(0, 10_000), n=st.integers(2, 30), k=st.integers(1, 60), levels=st.integers(1, 4))
 def test_ties_go_to_the_smaller_pair(seed: int, n: int, k: int, levels: int) -> None:
     rng = np.random.default_rng(seed)
-    model = MatrixFactorization(2, max_iter=1)
+    model = MatrixFactorization(2, max_iter=1, reg=1.0, center="none")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(np.ones((n, n)))
@@ -159,7 +159,7 @@ def test_ties_go_to_the_smaller_pair(seed: int, n: int, k: int, levels: int) -> 
 
 def test_same_list_for_any_number_of_threads() -> None:
     rng = np.random.default_rng(0)
-    model = BiasMC(3, alpha=0.9, random_state=0).fit(graph())
+    model = BiasMC(3, alpha=0.9, random_state=0, cg_steps=None).fit(graph())
     # Wider than one block of columns, so that threads really share the work.
     model.row_factors_, model.col_factors_ = rng.standard_normal((2, 9000, 3)).astype(np.float32)
     big = sparse.random_array((9000, 9000), density=1e-3, rng=rng, format="csr")
@@ -287,7 +287,7 @@ def test_bad_input_is_named() -> None:
     with pytest.raises(InvalidDataError, match="exclude"):
         top_links(model, 3, exclude=sparse.eye_array(3))
     with pytest.raises(InvalidDataError, match="30 rows and 20 columns"):
-        top_links(MatrixFactorization(2).fit(np.ones((30, 20))), 3)
+        top_links(MatrixFactorization(2, reg=1.0, center="none").fit(np.ones((30, 20))), 3)
     with pytest.raises(NotFittedError):
         top_links(CommonNeighbors(), 3)
 
@@ -313,7 +313,7 @@ def test_published_graph(data_home: Any) -> None:
     ):
         curve = link_curve(model.fit(train), test, train=train, k=20000)
         np.testing.assert_allclose(curve.fnr[lengths], expected, atol=6e-4)
-    model = BiasMC(50, alpha=0.99, reg=0.3, random_state=0, max_iter=15, tol=1e-3)
+    model = BiasMC(50, alpha=0.99, reg=0.3, random_state=0, max_iter=15, tol=1e-3, cg_steps=None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(train)

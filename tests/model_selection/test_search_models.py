@@ -48,7 +48,7 @@ def test_examples_run(name):
 def test_a_path_that_begins_at_nothing_is_as_good_as_cold_fits(planted, solver, monkeypatch):
     split = split_entries(planted, random_state=0)
     regs = [1.0, 10.0, 1e3, 1e5]  # the last two shrink all factors to nothing
-    model = MatrixFactorization(rank=5, solver=solver, random_state=0)
+    model = MatrixFactorization(rank=5, solver=solver, random_state=0, reg=1.0, center="none")
     cold = [cross_validate(clone(model).set_params(reg=reg), planted, cv=split).mean("rmse") for reg in regs]
     assert cold[-1] > 5 * min(cold)
     search = GridSearch(model, {"reg": regs}, cv=split, refit=False).fit(planted)
@@ -62,7 +62,9 @@ def test_a_path_that_begins_at_nothing_is_as_good_as_cold_fits(planted, solver, 
 def test_search_finds_rank_and_reg_and_beats_the_baseline(planted):
     train, test = split_entries(planted, random_state=1)
     search = GridSearch(
-        MatrixFactorization(max_iter=20, random_state=0), {"rank": [1, 3], "reg": [0.3, 100.0]}, cv=2
+        MatrixFactorization(max_iter=20, random_state=0, reg=1.0, center="none"),
+        {"rank": [1, 3], "reg": [0.3, 100.0]},
+        cv=2,
     ).fit(train)
     assert search.best_params_["rank"] == 3
     assert search.best_params_["reg"] < 100.0
@@ -75,7 +77,9 @@ def test_search_finds_rank_and_reg_and_beats_the_baseline(planted):
 def test_soft_impute_path(planted):
     split = split_entries(planted, random_state=0)
     regs = [1.0, 3.0, 1e4]
-    model = SoftImpute(max_iter=1000, tol=1e-8)  # convex: settled, the start does not matter
+    model = SoftImpute(
+        max_iter=1000, tol=1e-8, reg=1.0, max_rank=None, center="none"
+    )  # convex: settled, the start does not matter
     search = GridSearch(model, {"reg": regs}, cv=split, refit=False).fit(planted)
     cold = [cross_validate(clone(model).set_params(reg=r), planted, cv=split).mean("rmse") for r in regs]
     np.testing.assert_allclose(search.results_.column("score"), cold, rtol=0.02)
@@ -84,7 +88,9 @@ def test_soft_impute_path(planted):
 def test_paths_follow_the_penalty_of_the_estimator(planted, monkeypatch):
     split = split_entries(planted, random_state=0)
     grid = {"reg_g": [1.0, 10.0], "reg_e": [20.0, "auto", 60.0]}
-    model = MixedLinear(constraint="soft", rho=10.0, max_iter=1000, tol=1e-9)
+    model = MixedLinear(
+        constraint="soft", rho=10.0, max_iter=1000, tol=1e-9, max_rank=None, center="none", reg_e="spectral"
+    )
     starts = []
     fit = MixedLinear.fit
 
@@ -110,8 +116,12 @@ def test_cold_rows_need_features():
     X = Observations.from_any(np.where(rng.random(truth.shape) < 0.5, truth, np.nan))
     splits = [split_rows(X, random_state=seed) for seed in range(2)]
     sides = {"row_features": features, "col_features": other}
-    with_features = cross_validate(IMC(rank=3, reg=1e-3, random_state=0), X, cv=splits, **sides)
-    without = cross_validate(MatrixFactorization(rank=3, reg=0.1, random_state=0), X, cv=splits)
+    with_features = cross_validate(
+        IMC(rank=3, reg=1e-3, random_state=0, center="none"), X, cv=splits, **sides
+    )
+    without = cross_validate(
+        MatrixFactorization(rank=3, reg=0.1, random_state=0, center="none"), X, cv=splits
+    )
     assert with_features.mean("rmse") < 0.1 * without.mean("rmse")
 
 
@@ -122,7 +132,10 @@ def test_ranking_search_on_positives():
     X = Observations.from_any(np.where(likes, 1.0, np.nan))
     zeros_known = Observations.from_any(likes.astype(float))
     search = GridSearch(
-        MatrixFactorization(rank=3, random_state=0), {"reg": [1.0, 1e4]}, cv=3, scoring="auc"
+        MatrixFactorization(rank=3, random_state=0, reg=1.0, center="none"),
+        {"reg": [1.0, 1e4]},
+        cv=3,
+        scoring="auc",
     ).fit(zeros_known)
     assert search.best_params_ == {"reg": 1.0}
     assert search.best_score_ > 0.7
@@ -131,7 +144,7 @@ def test_ranking_search_on_positives():
 
 
 def test_threads_do_not_change_a_search(planted):
-    model = MatrixFactorization(rank=3, max_iter=5, random_state=0, n_jobs=1)
+    model = MatrixFactorization(rank=3, max_iter=5, random_state=0, n_jobs=1, reg=1.0, center="none")
     grid = {"reg": [1.0, 3.0], "rank": [2, 3]}
     one, two = (GridSearch(model, grid, cv=2, n_jobs=n).fit(planted) for n in (1, 2))
     assert one.results_.column("fold_scores") == two.results_.column("fold_scores")
@@ -139,7 +152,9 @@ def test_threads_do_not_change_a_search(planted):
 
 
 def test_search_saves_the_model_it_found(planted, tmp_path):
-    search = GridSearch(MatrixFactorization(rank=3, random_state=0), {"reg": [0.1, 1.0]}, cv=2).fit(planted)
+    search = GridSearch(
+        MatrixFactorization(rank=3, random_state=0, reg=1.0, center="none"), {"reg": [0.1, 1.0]}, cv=2
+    ).fit(planted)
     search.save(tmp_path / "model")
     loaded = unseen.load(tmp_path / "model")
     assert loaded.reg == search.best_params_["reg"]
@@ -151,7 +166,7 @@ def test_search_saves_the_model_it_found(planted, tmp_path):
 
 
 def test_search_is_a_scikit_learn_estimator():
-    model = MatrixFactorization(rank=2, max_iter=3, random_state=0, n_jobs=1)
+    model = MatrixFactorization(rank=2, max_iter=3, random_state=0, n_jobs=1, reg=1.0, center="none")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # checks feed constant and symmetric data
         report = check_estimator(GridSearch(model, {"reg": [1.0, 2.0]}, cv=2), on_fail=None)
@@ -161,7 +176,10 @@ def test_search_is_a_scikit_learn_estimator():
 
 def test_displays_take_fitted_models(planted):
     pytest.importorskip("matplotlib").use("Agg")
-    models = {s: MatrixFactorization(rank=3, reg=0.1, solver=s, random_state=0) for s in ("als", "ccd")}
+    models = {
+        s: MatrixFactorization(rank=3, reg=0.1, solver=s, random_state=0, center="none")
+        for s in ("als", "ccd")
+    }
     for model in models.values():
         model.fit(planted)
     assert len(ConvergenceDisplay.from_estimator(models, x="seconds", gap=True).lines_) == 2
@@ -180,7 +198,7 @@ def test_search_on_real_ratings():
     X = Observations.from_frame(frame, row="user", col="movie", value="rating", time="time")
     train, test = split_time(X, test_fraction=0.2)
     validation = split_entries(train, test_fraction=0.1, random_state=0)
-    model = MatrixFactorization(rank=10, center="biases", max_iter=15, random_state=0)
+    model = MatrixFactorization(rank=10, center="biases", max_iter=15, random_state=0, reg=1.0)
     search = GridSearch(model, {"reg": [1.0, 10.0, 30.0]}, cv=validation).fit(train)
     assert search.best_params_["reg"] > 1.0  # one percent of a rating's weight overfits rows with few ratings
     scores = {

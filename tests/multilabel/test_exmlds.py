@@ -30,13 +30,23 @@ def data(n: int = 300, *, seed: int = 0, dtype: Any = np.float64) -> tuple[Any, 
 
 
 MODELS = [
-    ExMLDS(n_components=8, n_neighbors=40, k=10, random_state=0),
-    ExMLDS(n_components=8, n_neighbors=None, k=10, random_state=0),
-    ExMLDS(n_components=8, n_neighbors=40, k=10, n_clusters=3, n_learners=2, random_state=0),
-    ExMLDS(n_components=8, n_neighbors=40, k=10, n_clusters=3, partition="graph", random_state=0),
+    ExMLDS(n_components=8, n_neighbors=40, k=10, random_state=0, neighbor_power=0.0),
+    ExMLDS(n_components=8, n_neighbors=None, k=10, random_state=0, neighbor_power=0.0),
+    ExMLDS(
+        n_components=8, n_neighbors=40, k=10, n_clusters=3, n_learners=2, random_state=0, neighbor_power=0.0
+    ),
+    ExMLDS(
+        n_components=8,
+        n_neighbors=40,
+        k=10,
+        n_clusters=3,
+        partition="graph",
+        random_state=0,
+        neighbor_power=0.0,
+    ),
     ExMLDS(n_components=8, n_neighbors=40, k=10, neighbor_power=4.0, prune=0.3, random_state=0),
-    ExMLDS("sgns", n_components=8, n_neighbors=40, k=10, max_iter=10, random_state=0),
-    ExMLDS("joint_sgns", n_components=8, k=10, random_state=0),
+    ExMLDS("sgns", n_components=8, n_neighbors=40, k=10, max_iter=10, random_state=0, neighbor_power=0.0),
+    ExMLDS("joint_sgns", n_components=8, k=10, random_state=0, neighbor_power=0.0),
     SLEEC(n_components=8, n_neighbors=40, k=10, random_state=0),
     LinearOvA(),
 ]
@@ -74,7 +84,9 @@ def test_threads_and_blocks_change_nothing(model: Any, monkeypatch: pytest.Monke
     assert np.array_equal(fitted.predict_topk(X, 5)[0], one[0])
 
 
-@pytest.mark.parametrize("model", [*MODELS, ExMLDS(n_components=4, k=5, label_correlations=np.eye(15))])
+@pytest.mark.parametrize(
+    "model", [*MODELS, ExMLDS(n_components=4, k=5, label_correlations=np.eye(15), neighbor_power=0.0)]
+)
 def test_saved_models_predict_the_same(model: Any, tmp_path: Any) -> None:
     X, Y = data()
     fitted = clone(model).fit(X, Y)
@@ -97,7 +109,7 @@ def test_float32_stays_float32_and_dense_equals_sparse(model: Any) -> None:
 def test_scores_are_votes_of_the_nearest() -> None:
     X, Y = data()
     X_test, _ = data(20, seed=2)
-    model = ExMLDS(n_components=8, n_neighbors=40, k=10, random_state=0).fit(X, Y)
+    model = ExMLDS(n_components=8, n_neighbors=40, k=10, random_state=0, neighbor_power=0.0).fit(X, Y)
     part = model.learners_[0].parts[0]
     z, points = part.map.apply(scaled_rows(X_test)), part.points
     cosines = z @ points.T / (np.linalg.norm(z, axis=1)[:, None] * np.linalg.norm(points, axis=1))
@@ -112,7 +124,7 @@ def test_scores_are_votes_of_the_nearest() -> None:
 
 def test_ties_follow_training_frequency() -> None:
     X, Y = data()
-    model = ExMLDS(n_components=8, n_neighbors=40, k=10, random_state=0).fit(X, Y)
+    model = ExMLDS(n_components=8, n_neighbors=40, k=10, random_state=0, neighbor_power=0.0).fit(X, Y)
     scores, counts = model.decision_function(X).toarray(), np.asarray(Y.sum(axis=0)).ravel()
     ids, _ = model.predict_topk(X, 6)
     n_ties = 0
@@ -127,7 +139,9 @@ def test_ties_follow_training_frequency() -> None:
 @pytest.mark.parametrize("n_learners", [1, 2])
 def test_label_correlations_add_a_score_of_labels(weighting: str, n_learners: int) -> None:
     X, Y = data()
-    plain = ExMLDS(n_components=8, n_neighbors=40, k=10, n_learners=n_learners, random_state=0)
+    plain = ExMLDS(
+        n_components=8, n_neighbors=40, k=10, n_learners=n_learners, random_state=0, neighbor_power=0.0
+    )
     joint = with_labels(plain, Y).set_params(weighting=weighting).fit(X, Y)
     scores = joint.decision_function(X)
     assert isinstance(scores, np.ndarray)
@@ -139,7 +153,7 @@ def test_label_correlations_add_a_score_of_labels(weighting: str, n_learners: in
 def test_permuting_labels_permutes_scores() -> None:
     X, Y = data()
     order = np.random.default_rng(0).permutation(N_LABELS)
-    model = ExMLDS(n_components=8, n_neighbors=None, k=10, random_state=0)
+    model = ExMLDS(n_components=8, n_neighbors=None, k=10, random_state=0, neighbor_power=0.0)
     first = clone(model).fit(X, Y).decision_function(X).toarray()
     second = clone(model).fit(X, Y[:, order]).decision_function(X).toarray()
     assert np.mean(np.isclose(first[:, order], second)) > 0.99  # near ties may fall the other way
@@ -177,7 +191,7 @@ def test_odd_data(model: Any) -> None:
 
 def test_more_neighbours_than_rows_and_more_parts_than_rows() -> None:
     X, Y = data(12)
-    model = ExMLDS(n_components=50, n_neighbors=99, k=99, n_clusters=40, random_state=0)
+    model = ExMLDS(n_components=50, n_neighbors=99, k=99, n_clusters=40, random_state=0, neighbor_power=0.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         ids, _ = model.fit(X, Y).predict_topk(X, 2)
@@ -234,7 +248,10 @@ def test_the_cap_of_newton_steps_is_told() -> None:
 def test_classes_come_back_by_name() -> None:
     X, Y = data(120)
     names = np.array(["a", "b", "c"])[np.asarray(Y[:, [0, 2, 4]].toarray()).argmax(axis=1)]
-    for model in (ExMLDS(n_components=3, n_neighbors=20, k=5, random_state=0), LinearOvA()):
+    for model in (
+        ExMLDS(n_components=3, n_neighbors=20, k=5, random_state=0, neighbor_power=0.0),
+        LinearOvA(),
+    ):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             assert set(model.fit(X, names).predict(X)) <= {"a", "b", "c"}

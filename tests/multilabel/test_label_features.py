@@ -14,11 +14,11 @@ from unseen import LEML, SLEEC, ExMLDS, GIMCClassifier, LinearOvA, RidgeOvA
 CLASSIFIERS: dict[str, Any] = {
     "RidgeOvA": RidgeOvA(),
     "LinearOvA": LinearOvA(),
-    "LEML": LEML(4, random_state=0, max_iter=200, tol=1e-12),
+    "LEML": LEML(4, random_state=0, max_iter=200, tol=1e-12, intercept=False),
     "LEML with intercept": LEML(4, intercept=True, random_state=0, max_iter=200, tol=1e-12),
     "GIMCClassifier": GIMCClassifier(6, random_state=0, max_iter=3),
     "GIMCClassifier Nystrom": GIMCClassifier(6, map="nystrom", random_state=0, max_iter=3),
-    "ExMLDS": ExMLDS(n_components=4, random_state=0),
+    "ExMLDS": ExMLDS(n_components=4, random_state=0, neighbor_power=0.0),
     "SLEEC": SLEEC(n_components=4, random_state=0),
 }
 

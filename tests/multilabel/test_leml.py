@@ -46,7 +46,7 @@ def data(seed: int = 0, n: int = 90, n_labels: int = 12) -> tuple[np.ndarray, sp
 def fit(X: Any, Y: Any, rank: int = 3, **settings: Any) -> LEML:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return LEML(rank, random_state=0, n_jobs=1, **settings).fit(X, Y)
+        return LEML(rank, **{"intercept": False, **settings}, random_state=0, n_jobs=1).fit(X, Y)
 
 
 @pytest.mark.parametrize("label_features", [None, 5, "own"])
@@ -74,7 +74,7 @@ def test_full_rank_reaches_the_nuclear_norm_optimum() -> None:
     for seed in (0, 1):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model = LEML(6, random_state=seed, n_jobs=1, **settings).fit(X, Y)
+            model = LEML(6, **{"intercept": False, **settings}, random_state=seed, n_jobs=1).fit(X, Y)
         assert np.sum(model.coef_**2) == pytest.approx(np.sum(model.label_factors_**2), rel=1e-2)
         scores.append(model.decision_function(X))
     np.testing.assert_allclose(scores[0], scores[1], atol=0.02)

@@ -36,7 +36,7 @@ def tiny():
 def label_set(monkeypatch):
     methods = {
         "ExMLDS1": Contender(
-            lambda: ExMLDS(n_components=4, n_neighbors=20, random_state=0, n_jobs=1),
+            lambda: ExMLDS(n_components=4, n_neighbors=20, random_state=0, n_jobs=1, neighbor_power=0.0),
             grid(reg=(0.1, 1.0)),
             {"ExMLDS1": grid(k=(3, 9)), "ExMLDS1, weighted votes": grid(k=(3,), neighbor_power=(4.0,))},
         ),

@@ -20,7 +20,9 @@ def test_relative_error_on_movielens_is_below_the_paper(data_home: Path) -> None
     removed = np.zeros(cells.nnz, dtype=bool)
     removed[np.random.default_rng(7).permutation(cells.nnz)[: cells.nnz // 5]] = True
     train, test = cells.select(~removed), cells.select(removed)
-    model = MixedLinear(100.0, 1000.0, constraint="soft", max_iter=15, tol=0.0, random_state=0)
+    model = MixedLinear(
+        100.0, 1000.0, constraint="soft", max_iter=15, tol=0.0, random_state=0, max_rank=None, center="none"
+    )
     model.fit(train, row_features=data.row_features, col_features=data.col_features)
     off = model.predict_entries(test.rows, test.indices) - test.values
     ratio = float(np.linalg.norm(off) / np.linalg.norm(test.values))

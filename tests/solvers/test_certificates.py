@@ -99,18 +99,19 @@ def reference(name: str, target: np.ndarray, features: dict[str, np.ndarray]) ->
 
 
 LONG = {"max_iter": 6000, "random_state": 0}
+PLAIN = {"center": "none", "max_rank": None}
 MODELS = {
-    "hard": MixedLinear(REG, REG_E, tol=1e-6, **LONG),
-    "admm": MixedLinear(REG, REG_E, solver="admm", tol=1e-6, **LONG),
-    "soft": MixedLinear(REG, REG_E, constraint="soft", rho=RHO, tol=1e-13, **LONG),
+    "hard": MixedLinear(REG, REG_E, constraint="hard", **PLAIN, tol=1e-6, **LONG),
+    "admm": MixedLinear(REG, REG_E, constraint="hard", **PLAIN, solver="admm", tol=1e-6, **LONG),
+    "soft": MixedLinear(REG, REG_E, **PLAIN, constraint="soft", rho=RHO, tol=1e-13, **LONG),
     "soft-free": MixedLinear(
-        REG, REG_E, constraint="soft", rho=RHO, penalize_intercept=False, tol=1e-13, **LONG
+        REG, REG_E, **PLAIN, constraint="soft", rho=RHO, penalize_intercept=False, tol=1e-13, **LONG
     ),
     "maxide": Maxide(REG, tol=1e-14, **LONG),
     "dirty": DirtyIMC(REG, REG_E, tol=1e-14, **LONG),
     "bilinear": SparseBilinear(REG, center="none", tol=1e-14, **LONG),
     "bilinear-free": SparseBilinear(REG, center="none", penalize_intercept=False, tol=1e-14, **LONG),
-    "soft-impute": SoftImpute(REG_E, tol=1e-14, **LONG),
+    "soft-impute": SoftImpute(REG_E, **PLAIN, tol=1e-14, **LONG),
 }
 
 
@@ -143,7 +144,7 @@ def test_any_point_is_certified(rng: np.random.Generator) -> None:
     """The bound holds for points that no solver made, and a wrong bound would be seen."""
     target, _ = instance("plain", 3)
     best = reference("soft-impute", target, {})
-    model = SoftImpute(REG_E).fit(target)
+    model = SoftImpute(REG_E, max_rank=None, center="none").fit(target)
     problem = Problem(Observations.from_dense(target), model.terms_, model.loss_)
     for scale in (0.0, 0.1, 1.0, 10.0):
         state = {"0.row": scale * rng.standard_normal((13, 3)), "0.col": rng.standard_normal((10, 3))}
@@ -152,14 +153,16 @@ def test_any_point_is_certified(rng: np.random.Generator) -> None:
         assert certificate.bound <= best * (1 + 1e-9)
         np.testing.assert_allclose(certificate.objective, problem.oracle(state), rtol=1e-10)
     # Control: the same bound with twice the penalty is a bound for another problem, not for this one.
-    heavier = SoftImpute(2 * REG_E, tol=1e-12, max_iter=3000).fit(target).certificate_
+    heavier = (
+        SoftImpute(2 * REG_E, tol=1e-12, max_iter=3000, max_rank=None, center="none").fit(target).certificate_
+    )
     assert heavier.bound > best
 
 
 def test_distance_on_observed_cells_is_bounded() -> None:
     target, features = instance("plain", 1)
     exact = MODELS["soft"].fit(target, **features)
-    rough = MixedLinear(REG, REG_E, constraint="soft", rho=RHO, max_iter=3).fit(target, **features)
+    rough = MixedLinear(REG, REG_E, **PLAIN, constraint="soft", rho=RHO, max_iter=3).fit(target, **features)
     rows, cols = np.nonzero(~np.isnan(target))
     apart = rough.predict_entries(rows, cols) - exact.predict_entries(rows, cols)
     rms = float(np.sqrt(np.mean(apart**2)))
@@ -170,7 +173,7 @@ def test_models_that_are_not_convex_have_no_certificate() -> None:
     from unseen import MatrixFactorization
 
     target, _ = instance("plain", 0)
-    assert MatrixFactorization(2, random_state=0).fit(target).certificate_ is None
+    assert MatrixFactorization(2, random_state=0, reg=1.0, center="none").fit(target).certificate_ is None
 
 
 @pytest.mark.parametrize("seed", range(3))

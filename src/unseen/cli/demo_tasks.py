@@ -178,7 +178,7 @@ def hidden_positives(scale: Scale, seed: int) -> TaskResult:
     """Positives of which half are hidden; a blank is unlabelled, neither missing nor zero."""
     data = make_positives(scale.n_rows, scale.n_cols, rank=5, class_prior=0.08, rho=0.5, random_state=seed)
     seen, hidden = data.observations, data.hidden
-    missing = MatrixFactorization(10, reg=1.0, **_common(seed))
+    missing = MatrixFactorization(10, reg=1.0, center="none", **_common(seed))
     term = Term(Identity(), Identity(), LowRank(10), Ridge(1.0))
     biased = Completion([term], **_common(seed))
     everyone = np.arange(seen.shape[0])

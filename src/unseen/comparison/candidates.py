@@ -90,7 +90,7 @@ CANDIDATES: dict[str, Candidate] = {
     "mixed": Candidate(
         "MixedLinear",
         EXPLICIT,
-        fixed={"constraint": "soft", "center": "biases", "max_rank": 50, "max_iter": 100},
+        fixed={"reg_e": "spectral", "center": "biases", "max_rank": 50, "max_iter": 100},
         features="either",
     ),
     "gimc": Candidate(

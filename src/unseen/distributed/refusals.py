@@ -157,6 +157,12 @@ REFUSED: dict[str, Refusal] = {
         _if(_chooses_alpha, "alpha is to be chosen"),
         ParameterError,
     ),
+    '`reg="auto"`': Refusal(
+        "reg must be a number for a fit by blocks: held-out cells choose it from several fits; choose it "
+        "on a sample in memory and pass its reg_",
+        _if(lambda a: isinstance(a.get("reg"), str) and a.get("reg") == "auto", "reg is to be chosen"),
+        ParameterError,
+    ),
     '`reg` as a share (`"0.1max"`)': Refusal(
         "reg must be a number for a fit by blocks: the largest useful one needs all cells at once",
         _if(

@@ -16,6 +16,7 @@ from unseen.data.feature_frames import read_features
 from unseen.data.merging import Merged
 from unseen.estimators.averaged import AveragedCompleter
 from unseen.estimators.refreshing import absorb
+from unseen.estimators.revived import revived
 from unseen.exceptions import InvalidDataError, ParameterError
 from unseen.losses import Loss, blank_of
 from unseen.offsets import Offsets, fit_offsets
@@ -84,6 +85,9 @@ class ComposedCompleter(AveragedCompleter):
     validation_fraction: float | None = None
     patience: int = 5
     warm_start: bool = False
+
+    _sweeps_chosen: bool = False
+    """Whether the number of sweeps was chosen, so that an end before the objective settles is meant."""
 
     @abstractmethod
     def _compose(self, has_row_features: bool, has_col_features: bool) -> Composition:
@@ -196,6 +200,7 @@ class ComposedCompleter(AveragedCompleter):
 
     def _fit_validated(self, cells: Observations, features: dict[str, Features | None]) -> None:
         rng = check_rng(self.random_state)
+        self._choose(cells, features, rng)
         problem, terms, solver, offsets, held_out = self._bind(cells, features, rng)
         monitor = Monitor(
             solver.max_iter,
@@ -204,6 +209,7 @@ class ComposedCompleter(AveragedCompleter):
             label=type(self).__name__,
             validate=None if held_out is None else _validator(problem, offsets, held_out),
             patience=check_count("patience", self.patience),
+            warn=not self._sweeps_chosen,
         )
         state = solver.solve(problem, self._start(problem, solver, rng), rng, monitor)
         self.terms_, self.loss_, self.offsets_, self.solver_ = terms, problem.loss, offsets, solver
@@ -215,10 +221,15 @@ class ComposedCompleter(AveragedCompleter):
         else:
             self._keep(problem, state)
         self.history_, self.n_iter_ = monitor.history, len(monitor.history)
-        self.converged_ = monitor.converged
+        self.converged_ = monitor.converged or self._sweeps_chosen
         self.certificate_ = solver.certificate(problem, state, rng)
         if self.certificate_ is not None:
             self.history_[-1]["gap"] = self.certificate_.gap
+
+    def _choose(
+        self, cells: Observations, features: dict[str, Features | None], rng: np.random.Generator
+    ) -> None:
+        """Choose on held-out cells what the parameters leave to them, before anything is bound."""
 
     def _tune(self, problem: Problem, solver: Solver, rng: np.random.Generator) -> None:
         """Set what the parameters leave to the data, on the copies that belong to this fit."""
@@ -251,7 +262,7 @@ class ComposedCompleter(AveragedCompleter):
         if solver.factored_full:  # the width of factored cores is free
             return {**state, **previous}
         same = all(key in state and state[key].shape == value.shape for key, value in previous.items())
-        return _revived(problem, previous, state) if same else state
+        return revived(problem, previous, state) if same else state
 
     def _keep(self, problem: Problem, state: State) -> None:
         """Store factors; of the state, only what embeds new rows and columns."""
@@ -287,26 +298,6 @@ def _in_factors(problem: Problem, key: str) -> bool:
     index, name = key.split(".", 1)
     term = problem.terms[int(index)]
     return (name == "row" and not term.row_map.inductive) or (name == "col" and not term.col_map.inductive)
-
-
-def _revived(problem: Problem, previous: State, fresh: State) -> State:
-    """The previous state, with components that had shrunk to nothing replaced by fresh ones.
-
-    Zero factors are a stationary point: a fit with less penalty would never leave them.
-    """
-    out = {**fresh, **previous}
-    for term in problem.terms:
-        row, col = term.key("row"), term.key("col")
-        if row not in previous or col not in previous:
-            continue
-        strength, usual = (
-            np.linalg.norm(state[row], axis=0) * np.linalg.norm(state[col], axis=0)
-            for state in (previous, fresh)
-        )
-        dead = strength < 0.01 * np.median(usual)
-        for key in (row, col):
-            out[key] = np.where(dead, fresh[key], previous[key])
-    return out
 
 
 def _subtract(cells: Observations, offsets: Offsets) -> Observations:

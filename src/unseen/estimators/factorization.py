@@ -7,8 +7,9 @@ from typing import Any, Self
 import numpy as np
 
 from unseen.cores import Full, LowRank
+from unseen.estimators.auto_reg import AutoReg, factored_start, is_auto, number_or_auto, rank_cap, warn_of_cap
 from unseen.estimators.clipping import Clip
-from unseen.estimators.composed import ComposedCompleter, Composition
+from unseen.estimators.composed import Composition
 from unseen.estimators.paths import PathMixin
 from unseen.estimators.scaled_start import scaled_svd_start
 from unseen.exceptions import ParameterError
@@ -19,12 +20,12 @@ from unseen.regularisers import Nuclear, Ridge
 from unseen.solvers import ALS, CCD, Gibbs, LowRankProx, Solver
 from unseen.state import State
 from unseen.terms import Term
-from unseen.validation import check_choice, check_count, check_pair, check_positive
+from unseen.validation import check_choice, check_count, check_pair
 
 __all__ = ["MatrixFactorization", "SoftImpute"]
 
 
-class MatrixFactorization(ComposedCompleter):
+class MatrixFactorization(AutoReg):
     """Low-rank completion of a partly observed matrix (GIMC eq. 2).
 
     min over W, H   1/2 sum_observed (w_i . h_j - x_ij)^2 + reg/2 (||W||_F^2 + ||H||_F^2)
@@ -85,9 +86,9 @@ class MatrixFactorization(ComposedCompleter):
         self,
         rank: int = 10,
         *,
-        reg: float = 1.0,
+        reg: float | str = "auto",
         solver: str = "als",
-        center: str = "none",
+        center: str = "biases",
         bias_reg: float | tuple[float, float] = 5.0,
         init: str = "random",
         max_iter: int = 50,
@@ -123,7 +124,7 @@ class MatrixFactorization(ComposedCompleter):
             raise ParameterError(
                 "MatrixFactorization takes no row_features or col_features; use IMC for side information"
             )
-        reg = Ridge(check_positive("reg", self.reg, strict=False))
+        reg = Ridge(number_or_auto("reg", self.reg))
         term = Term(Identity(), Identity(), LowRank(check_count("rank", self.rank)), reg)
         solvers: dict[str, Solver] = {"als": ALS(), "ccd": CCD(), "gibbs": Gibbs()}
         solver = check_choice("solver", self.solver, tuple(solvers))
@@ -143,7 +144,7 @@ class MatrixFactorization(ComposedCompleter):
         return scaled_svd_start(problem, state, rng)
 
 
-class SoftImpute(PathMixin):
+class SoftImpute(AutoReg, PathMixin):
     """Nuclear-norm completion (GIMC eq. 1), convex, kept as low rank plus sparse.
 
     min over Z   1/2 sum_observed (z_ij - x_ij)^2 + reg ||Z||_*
@@ -196,10 +197,10 @@ class SoftImpute(PathMixin):
 
     def __init__(
         self,
-        reg: float = 1.0,
+        reg: float | str = "auto",
         *,
-        max_rank: int | None = None,
-        center: str = "none",
+        max_rank: int | str | None = "auto",
+        center: str = "biases",
         bias_reg: float = 5.0,
         max_iter: int = 200,
         tol: float = 1e-6,
@@ -243,6 +244,7 @@ class SoftImpute(PathMixin):
         """
         super().fit(X, row_features=row_features, col_features=col_features)
         self.rank_ = self.widths_[0]
+        warn_of_cap(self, self.rank_)
         return self
 
     def _compose(self, has_row_features: bool, has_col_features: bool) -> Composition:
@@ -250,7 +252,12 @@ class SoftImpute(PathMixin):
             raise ParameterError(
                 "SoftImpute takes no row_features or col_features; use IMC for side information"
             )
-        limit = None if self.max_rank is None else check_count("max_rank", self.max_rank)
-        reg = Nuclear(check_positive("reg", self.reg))
+        limit = rank_cap(self.max_rank)
+        reg = Nuclear(number_or_auto("reg", self.reg, strict=True))
         solver = LowRankProx(max_rank=limit)
         return Composition([Term(Identity(), Identity(), Full(), reg)], Squared(), solver)
+
+    def _start(self, problem: Problem, solver: Solver, rng: np.random.Generator) -> State:
+        state = super()._start(problem, solver, rng)
+        warm = self.warm_start and hasattr(self, "row_factors_")
+        return {**state, **factored_start(problem, rng)} if is_auto(self.reg) and not warm else state

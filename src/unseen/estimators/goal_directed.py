@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,9 @@ from sklearn.base import clone
 
 from unseen.cores import LowRank
 from unseen.data import Observations
+from unseen.estimators.auto_reg import AutoReg, MapsHeld, RegChoice, number_or_auto
 from unseen.estimators.clipping import Clip
-from unseen.estimators.composed import ComposedCompleter, Composition
+from unseen.estimators.composed import Bound, Composition
 from unseen.exceptions import ParameterError
 from unseen.losses import Squared
 from unseen.maps import FeatureMap, Fourier, Identity, Standardized
@@ -18,12 +20,17 @@ from unseen.regularisers import Ridge
 from unseen.solvers import GoalDirected
 from unseen.terms import Term
 from unseen.typing import Features
-from unseen.validation import check_choice, check_count, check_positive, check_rng
+from unseen.validation import check_choice, check_count, check_rng
 
 __all__ = ["GIMC"]
 
+WORTH = 1e-3
+"""Share by which a sweep must lower the error on held-out cells."""
+MAP_PATIENCE = 3
+"""Sweeps that move maps in vain."""
 
-class GIMC(ComposedCompleter):
+
+class GIMC(AutoReg):
     """Goal-directed inductive matrix completion on observed cells (GIMC eq. 9 with Z = W H').
 
     min over W, H, U, V   1/2 sum_observed (phi_U(x_i)' W H' phi_V(y_j) - a_ij)^2
@@ -42,8 +49,10 @@ class GIMC(ComposedCompleter):
     row_map, col_map : FeatureMap, optional
         Maps of the two sides, such as ``Fourier(100, learnable=True)``, which is the default on a side
         with features.
-    reg : float, default=0.1
-        Weight of the penalty on both factors; zero is allowed.
+    reg : float or "auto", default="auto"
+        Weight of the penalty on both factors; zero is allowed. "auto" walks down a path of penalties with
+        the maps as they are drawn and keeps the best on a tenth of the cells; then it moves the maps for as
+        many sweeps as these cells gain from.
     standardize : bool, default=True
         Centre features and scale them to unit variance before they are mapped.
     solver : {"lbfgs", "armijo"}, default="lbfgs"
@@ -54,7 +63,7 @@ class GIMC(ComposedCompleter):
     n_restarts : int, default=1
         Fits from different starts; the one with the lowest objective is kept (with the lowest error on
         held-out cells, if there are any). Learned maps have local minima.
-    center : {"none", "mean", "biases"}, default="none"
+    center : {"none", "mean", "biases"}, default="biases"
         Subtract nothing, the mean, or a :class:`BiasModel` first. Biases speak only about
         rows and columns with observed cells.
     max_iter : int, default=50
@@ -70,6 +79,13 @@ class GIMC(ComposedCompleter):
         Factors of the training rows and columns, offsets as extra coordinates.
     state_ : dict of ndarray
         Among others the learned maps, such as ``"0.row_map.projections"``.
+    reg_ : float
+        Penalty in use.
+    reg_path_ : list of dict
+        For reg="auto", the ``reg`` and ``validation`` (mean squared error on the held-out cells) of each
+        penalty, and of each sweep that moved maps with the best one.
+    map_sweeps_ : int or None
+        For reg="auto" and learned maps, sweeps that moved them; zero where that did not help.
     history_ : list of dict
         ``objective``, ``time_s``, ``cg_steps`` and ``map_trials`` of each sweep.
 
@@ -96,12 +112,12 @@ class GIMC(ComposedCompleter):
         *,
         row_map: FeatureMap | None = None,
         col_map: FeatureMap | None = None,
-        reg: float = 0.1,
+        reg: float | str = "auto",
         standardize: bool = True,
         solver: str = "lbfgs",
         start_sweeps: int = 10,
         n_restarts: int = 1,
-        center: str = "none",
+        center: str = "biases",
         bias_reg: float = 5.0,
         max_iter: int = 50,
         tol: float = 1e-4,
@@ -140,14 +156,16 @@ class GIMC(ComposedCompleter):
             self._side_map("row_map", has_row_features),
             self._side_map("col_map", has_col_features),
             LowRank(check_count("rank", self.rank)),
-            Ridge(check_positive("reg", self.reg, strict=False)),
+            Ridge(number_or_auto("reg", self.reg)),
         )
-        solver = GoalDirected(
+        return Composition([term], Squared(), self._solver())
+
+    def _solver(self) -> GoalDirected:
+        return GoalDirected(
             step=check_choice("solver", self.solver, ("lbfgs", "armijo")),
             start_sweeps=check_count("start_sweeps", self.start_sweeps, minimum=0),
             cg_steps=check_count("cg_steps", self.cg_steps),
         )
-        return Composition([term], Squared(), solver)
 
     def _side_map(self, name: str, has_features: bool) -> FeatureMap:
         given = getattr(self, name)
@@ -175,6 +193,42 @@ class GIMC(ComposedCompleter):
                 best = trial
         assert best is not None
         _take_over(self, best)
+
+    def _choose(
+        self, cells: Observations, features: dict[str, Features | None], rng: np.random.Generator
+    ) -> None:
+        self.map_sweeps_: int | None = None
+        super()._choose(cells, features, rng)
+        self._sweeps_chosen = bool(self.map_sweeps_)
+
+    def _follow(self, choice: RegChoice, rng: np.random.Generator) -> None:
+        """Count the sweeps that move maps and still help on held-out cells; a learned map overfits soon."""
+        probe = choice.probe
+        if probe is None or not any(m.learned for t in probe.problem.terms for m in (t.row_map, t.col_map)):
+            return
+        problem, limit = probe.problem, check_count("max_iter", self.max_iter)
+        problem.terms[0].reg.set_params(reg=choice.reg)
+        solver = self._solver()
+        best, lowest = 0, probe.error(probe.state)
+        for count, sweep in enumerate(islice(solver.sweeps(problem, probe.state, rng), limit), 1):
+            error = probe.error(sweep.state)
+            self.reg_path_.append({"reg": choice.reg, "validation": error, "map_sweeps": count})
+            if error < (1.0 - WORTH) * lowest:
+                best, lowest = count, error
+            elif count - best >= MAP_PATIENCE:
+                break
+        self.map_sweeps_ = best
+
+    def _bind(
+        self, cells: Observations, features: dict[str, Features | None], rng: np.random.Generator
+    ) -> Bound:
+        bound = super()._bind(cells, features, rng)
+        if self.map_sweeps_ == 0:
+            held = MapsHeld(bound.solver.max_iter, bound.solver.tol, check_count("cg_steps", self.cg_steps))
+            return bound._replace(solver=held)
+        if self.map_sweeps_:
+            bound.solver.set_params(max_iter=self.map_sweeps_, tol=0.0)
+        return bound
 
     def _reached(self) -> float:
         """What restarts are compared by."""

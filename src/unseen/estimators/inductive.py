@@ -5,19 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from unseen.cores import LowRank
+from unseen.estimators.auto_reg import AutoReg, number_or_auto
 from unseen.estimators.clipping import Clip
-from unseen.estimators.composed import ComposedCompleter, Composition
+from unseen.estimators.composed import Composition
 from unseen.losses import Squared
 from unseen.maps import FeatureMap, Given, Identity, WithOnes
 from unseen.regularisers import Ridge
 from unseen.solvers import AlternatingCG
 from unseen.terms import Term
-from unseen.validation import check_count, check_positive
+from unseen.validation import check_count
 
 __all__ = ["IMC"]
 
 
-class IMC(ComposedCompleter):
+class IMC(AutoReg):
     """Inductive matrix completion in factored form (GIMC eq. 3).
 
     min over W, H   1/2 sum_observed (x_i' W H' y_j - a_ij)^2 + reg/2 (||W||_F^2 + ||H||_F^2)
@@ -65,10 +66,10 @@ class IMC(ComposedCompleter):
         self,
         rank: int = 10,
         *,
-        reg: float = 1.0,
+        reg: float | str = "auto",
         intercept: bool = True,
         standardize: bool = True,
-        center: str = "none",
+        center: str = "biases",
         bias_reg: float = 5.0,
         max_iter: int = 50,
         tol: float = 1e-5,
@@ -99,7 +100,7 @@ class IMC(ComposedCompleter):
         self.verbose = verbose
 
     def _compose(self, has_row_features: bool, has_col_features: bool) -> Composition:
-        reg = Ridge(check_positive("reg", self.reg, strict=False))
+        reg = Ridge(number_or_auto("reg", self.reg))
         term = Term(
             self._side_map(has_row_features),
             self._side_map(has_col_features),

@@ -9,6 +9,7 @@ import numpy as np
 from unseen import kernels
 from unseen.cores import Full
 from unseen.data import Observations
+from unseen.estimators.auto_reg import RegChoice, choose_reg, number_or_auto, rank_cap, spawned, warn_of_cap
 from unseen.estimators.clipping import Clip
 from unseen.estimators.composed import Bound, Composition
 from unseen.estimators.explained import Explained
@@ -28,7 +29,7 @@ from unseen.state import State
 from unseen.terms import Term
 from unseen.totals import StoredCells
 from unseen.typing import Features, FloatArray
-from unseen.validation import check_choice, check_count, check_positive
+from unseen.validation import check_choice, check_pair, check_positive
 
 __all__ = ["MixedLinear"]
 
@@ -58,13 +59,15 @@ class MixedLinear(Explained, PathMixin):
     ----------
     reg_g : float or "auto", default="auto"
         Weight of the L1 norm of G; "auto" is 0.005 max |Xa' P(M - mean) Ya|.
-    reg_e : float or "auto", default="auto"
-        Weight of the nuclear norm of E; "auto" is s1 (hard) or rho max(0.11 s1, s50) (soft), with
-        s1 and s50 the largest and the 50th singular value of P(M - mean). The second keeps the
-        rank small where cells are so few that noise has many values above 0.11 s1.
-    constraint : {"hard", "soft"}, default="hard"
-        Whether E equals the observed cells. Noisy values need a large rank of E then; prefer
-        "soft", or an early stop by ``validation_fraction``.
+    reg_e : float, "auto" or "spectral", default="auto"
+        Weight of the nuclear norm of E. "auto" walks down a path of penalties, without the features, and
+        keeps the best on a tenth of the cells (soft); for the hard form it is "spectral": s1 (hard) or
+        rho max(0.11 s1, s50) (soft), with s1 and s50 the largest and the 50th singular value of
+        P(M - mean). The second keeps the rank small where cells are so few that noise has many values
+        above 0.11 s1.
+    constraint : {"soft", "hard"}, default="soft"
+        Whether E equals the observed cells, as in the paper. Noisy values need a large rank of E then;
+        prefer "soft", or an early stop by ``validation_fraction``.
     rho : float, default=100.0
         Weight of the observed cells with ``constraint="soft"``.
     solver : {"auto", "admm"}, default="auto"
@@ -74,8 +77,9 @@ class MixedLinear(Explained, PathMixin):
     init : {"lasso", "paper"}, default="lasso"
         Start of the hard form: the sparse bilinear fit of the observed cells, or zero with random
         multipliers as in the paper, which is slower.
-    max_rank : int, optional
-        Keep at most this many singular values of E; the problem is no longer convex then.
+    max_rank : int, None or "auto", default="auto"
+        Keep at most this many singular values of E; the problem is no longer convex where this binds.
+        "auto" is 50, with a warning where it binds; None is no limit.
     intercept : bool, default=True
         Append a constant to the features of each side.
     penalize_intercept : bool, default=True
@@ -83,7 +87,7 @@ class MixedLinear(Explained, PathMixin):
     standardize : bool, default=True
         Centre features and scale them to unit variance; ``interactions_`` are in the units
         that were given.
-    center : {"none", "mean", "biases"}, default="none"
+    center : {"none", "mean", "biases"}, default="biases"
         Subtract nothing (as in the paper), the mean, or a :class:`BiasModel` first. Biases suit
         ratings, but take from G what features say about new rows and columns.
     tol : float, default=1e-4
@@ -100,6 +104,9 @@ class MixedLinear(Explained, PathMixin):
         G in the units of the features.
     reg_g_, reg_e_ : float
         Penalties in use.
+    reg_path_ : list of dict
+        For reg_e="auto" and the soft form, the ``reg`` (reg_e / rho) and ``validation`` (mean squared error
+        on the held-out cells) of each penalty.
     rank_ : int
         Rank of E.
     certificate_ : Certificate
@@ -122,21 +129,22 @@ class MixedLinear(Explained, PathMixin):
     """
 
     path_parameter: ClassVar[str] = "reg_e"
+    _chosen: RegChoice | None = None
 
     def __init__(
         self,
         reg_g: float | str = "auto",
         reg_e: float | str = "auto",
         *,
-        constraint: str = "hard",
+        constraint: str = "soft",
         rho: float = 100.0,
         solver: str = "auto",
         init: str = "lasso",
-        max_rank: int | None = None,
+        max_rank: int | str | None = "auto",
         intercept: bool = True,
         penalize_intercept: bool = True,
         standardize: bool = True,
-        center: str = "none",
+        center: str = "biases",
         bias_reg: float = 5.0,
         max_iter: int = 500,
         tol: float = 1e-4,
@@ -176,7 +184,7 @@ class MixedLinear(Explained, PathMixin):
         constraint = check_choice("constraint", self.constraint, ("hard", "soft"))
         chosen = check_choice("solver", self.solver, ("auto", "admm"))
         init = check_choice("init", self.init, ("lasso", "paper"))
-        limit = None if self.max_rank is None else check_count("max_rank", self.max_rank)
+        limit = rank_cap(self.max_rank)
         rho = check_positive("rho", self.rho)
         solver: MixedSolver
         if constraint == "soft":
@@ -188,13 +196,33 @@ class MixedLinear(Explained, PathMixin):
         maps = bilinear_maps((has_row_features, has_col_features), self.intercept, self.standardize)
         spare = self.intercept and not self.penalize_intercept
         terms = [
-            Term(*maps, Full(), L1(_number("reg_g", self.reg_g), spare_last=spare)),
+            Term(*maps, Full(), L1(number_or_auto("reg_g", self.reg_g, strict=True), spare_last=spare)),
             Term(core=Full(), reg=Ridge(1.0)),
         ]
-        penalty = Nuclear(_number("reg_e", self.reg_e))
+        penalty = Nuclear(
+            1.0 if self.reg_e == "spectral" else number_or_auto("reg_e", self.reg_e, strict=True)
+        )
         if constraint == "soft":
             return Composition(terms, Squared(rho), solver, penalty)
         return Composition(terms, Squared(), solver, (penalty, StoredCells()))
+
+    def _choose(
+        self, cells: Observations, features: dict[str, Features | None], rng: np.random.Generator
+    ) -> None:
+        """Without its features and in units of rho the model is a nuclear norm on the cells."""
+        self._chosen, self.reg_path_ = None, []
+        if self.reg_e != "auto" or self.constraint != "soft":
+            return
+        self._chosen = choose_reg(
+            cells,
+            {"row": None, "col": None},
+            Term(core=Full()),
+            spawned(rng),
+            center=check_choice("center", self.center, self.centers),
+            bias_reg=check_pair("bias_reg", self.bias_reg),
+            n_threads=self._n_threads(),
+        )
+        self.reg_path_ = self._chosen.path
 
     def _bind(
         self, cells: Observations, features: dict[str, Features | None], rng: np.random.Generator
@@ -215,7 +243,9 @@ class MixedLinear(Explained, PathMixin):
         self.reg_g_ = solver.rule(problem).l1
         penalty = problem.on_total(Nuclear)
         assert penalty is not None
-        if self.reg_e == "auto":
+        if self._chosen is not None:
+            penalty.set_params(reg=check_positive("rho", self.rho) * self._chosen.reg)
+        elif isinstance(self.reg_e, str):
             operator = _sparse(cells, problem.n_threads)
             scale = spectral_norm(operator, rng)
             if self.constraint == "soft":
@@ -227,6 +257,7 @@ class MixedLinear(Explained, PathMixin):
     def _keep(self, problem: Problem, state: State) -> None:
         super()._keep(problem, {key: value for key, value in state.items() if key != "1.multiplier"})
         self.rank_ = self.widths_[1] - self.widths_[0]
+        warn_of_cap(self, self.rank_)
 
     # -- completing ------------------------------------------------------------------
 
@@ -283,14 +314,6 @@ class MixedLinear(Explained, PathMixin):
 def _that_count(cells: Observations) -> Observations:
     """Cells of weight zero say nothing; the weight of others does not matter to an equality."""
     return cells_that_count(cells).with_weights(None)
-
-
-def _number(name: str, value: float | str) -> float:
-    """A penalty; one that is left to the data stands at 1 until it is known."""
-    if isinstance(value, str):
-        check_choice(name, value, ("auto",))
-        return 1.0
-    return check_positive(name, value)
 
 
 def _sparse(cells: Observations, n_threads: int) -> LowRankPlusSparse:

@@ -71,8 +71,9 @@ class ExMLDS(NeighbourClassifier):
         Neighbours that vote.
     metric : {"cosine", "l2", "dot"}, default="cosine"
         How near they are.
-    neighbor_power : float, default=0.0
-        A vote weighs ``max(cosine, 0) ** neighbor_power``.
+    neighbor_power : float, default=8.0
+        A vote weighs ``max(cosine, 0) ** neighbor_power``; zero gives each neighbour the same, as in the
+        paper.
     reg : float, default=1.0
         Ridge of the map; rows of features have length one.
     l1 : float, default=0.0
@@ -139,7 +140,7 @@ class ExMLDS(NeighbourClassifier):
         mu: tuple[float, float, float] | None = None,
         k: int = 25,
         metric: Metric = "cosine",
-        neighbor_power: float = 0.0,
+        neighbor_power: float = 8.0,
         reg: float = 1.0,
         l1: float = 0.0,
         prune: float = 0.0,

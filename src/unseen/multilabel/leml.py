@@ -48,7 +48,7 @@ class LEML(FactoredClassifier):
     scale : bool, default=True
         Multiply singular vectors by their singular values. Without it all of them would only rotate
         H, and say nothing.
-    intercept : bool, default=False
+    intercept : bool, default=True
         Append a constant to the features. Its row of W is penalised like the others; the labels' offsets
         are that row times H' (F').
     max_iter : int, default=30
@@ -103,7 +103,7 @@ class LEML(FactoredClassifier):
         reg: float = 1.0,
         label_features: Any = None,
         scale: bool = True,
-        intercept: bool = False,
+        intercept: bool = True,
         max_iter: int = 30,
         tol: float = 1e-4,
         cg_steps: int = 20,
