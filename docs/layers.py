@@ -14,7 +14,7 @@ SAYS = {
     "cli": "the command",
     "comparison": "reports, figures, fits by blocks, a server",
     "blends": "several models as one",
-    "links": "links, baselines, labels: models beside the core",
+    "links": "links, baselines, labels, gaps: models beside the core",
     "model_selection": "estimators, splits and searches, embeddings",
     "datasets": "data sets, metrics, saving; solvers",
     "encoding": "the objective, bound to data",

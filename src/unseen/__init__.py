@@ -71,6 +71,7 @@ if TYPE_CHECKING:
         SparseBilinear,
         SpectralFilter,
     )
+    from unseen.imputation import Imputer
     from unseen.io import load
     from unseen.losses import Background, Biased, Logistic, Shifted, Squared
     from unseen.maps import (
@@ -107,6 +108,7 @@ _HOME = {
     "GIMCClustering": "estimators",
     "MCCC": "estimators",
     "IMC": "estimators",
+    "Imputer": "imputation",
     "MatrixFactorization": "estimators",
     "PUClustering": "estimators",
     "ShiftIMC": "estimators",
@@ -188,6 +190,7 @@ __all__ = [
     "GIMCClustering",
     "Given",
     "Identity",
+    "Imputer",
     "LinearOvA",
     "Logistic",
     "LowRank",

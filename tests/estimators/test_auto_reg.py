@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from unseen import (
     GIMC,
@@ -178,3 +179,27 @@ def test_other_words_are_refused(name: str) -> None:
     word = {"reg_e" if name == "MixedLinear" else "reg": "much"}
     with pytest.raises(ParameterError, match="auto"):
         MODELS[name](**word).fit(np.eye(6))
+
+
+@pytest.mark.parametrize("sparse_features", [False, True])
+def test_features_give_biases_to_new_rows_and_columns(sparse_features: bool, tmp_path: Any) -> None:
+    """Cells are biases alone, which the features of the rows explain; a new row gets its own."""
+    rng = np.random.default_rng(0)
+    features = (rng.random((80, 3)) < 0.5) * [1.0, 20.0, 0.1] + 100 * (not sparse_features)
+    truth = 3 + features @ [1.0, -0.1, 5.0] + 0.1 * rng.normal(size=80)
+    X = truth[:, None] + 0.3 * rng.normal(size=(1, 40)) + 0.1 * rng.normal(size=(80, 40))
+    X[rng.random(X.shape) < 0.5] = np.nan
+    given = sparse.csr_array(features) if sparse_features else features
+
+    def error(center: str) -> float:
+        model = IMC(2, reg=1e6, center=center, random_state=0, max_iter=3)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(X[:60], row_features=given[:60])
+        model.save(tmp_path / center)
+        block = load(tmp_path / center).predict_new(row_features=given[60:])
+        return float(np.sqrt(np.nanmean((block - X[60:]) ** 2)))
+
+    assert error("informed") < 0.35
+    # Control: biases that nothing is known about.
+    assert error("biases") > 2 * error("informed")

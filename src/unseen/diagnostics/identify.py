@@ -220,7 +220,7 @@ def identifiability(
     >>> X = np.full((20, 20), np.nan)
     >>> X[:10, :10] = np.outer(rng.random(10), rng.random(10)) + 0.01 * rng.random((10, 10))
     >>> X[10:, 10:] = np.outer(rng.random(10), rng.random(10)) + 0.01 * rng.random((10, 10))
-    >>> model = MatrixFactorization(rank=1, reg=0.1, max_iter=500, tol=1e-4, random_state=0).fit(X)
+    >>> model = MatrixFactorization(1, reg=0.1, center="none", max_iter=500, tol=1e-4, random_state=0).fit(X)
     >>> found = identifiability(model, [0, 0], [1, 11])
     >>> found.determined
     array([ True, False])

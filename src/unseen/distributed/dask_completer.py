@@ -89,7 +89,7 @@ class DaskCompleter(BlockCompleter):
     >>> frame = pd.DataFrame({"user": rng.integers(0, 50, 900), "item": rng.integers(0, 30, 900)})
     >>> frame = frame.drop_duplicates().assign(stars=1.0 * (frame.user % 3 + frame.item % 2))
     >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as client:
-    ...     fit = DaskCompleter(MatrixFactorization(3, random_state=0), client=client, n_blocks=2)
+    ...     fit = DaskCompleter(MatrixFactorization(3, reg=1.0, random_state=0), client=client, n_blocks=2)
     ...     model = fit.fit(frame, row="user", col="item", value="stars").to_local()
     >>> model.predict_entries([0], [0]).shape
     (1,)

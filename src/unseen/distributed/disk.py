@@ -91,7 +91,7 @@ class DiskCompleter(BlockCompleter):
     >>> rng = np.random.default_rng(0)
     >>> frame = pd.DataFrame({"user": rng.integers(0, 50, 900), "item": rng.integers(0, 30, 900)})
     >>> frame = frame.drop_duplicates().assign(stars=1.0 * (frame.user % 3 + frame.item % 2))
-    >>> fit = DiskCompleter(MatrixFactorization(3, random_state=0), memory="1GiB")
+    >>> fit = DiskCompleter(MatrixFactorization(3, reg=1.0, random_state=0), memory="1GiB")
     >>> fit = fit.fit(frame, row="user", col="item", value="stars")
     >>> fit.to_local().predict_entries([0], [0]).shape
     (1,)

@@ -138,10 +138,10 @@ REFUSED: dict[str, Refusal] = {
         _unless("init", "random"),
         ParameterError,
     ),
-    '`center="joint"`': Refusal(
+    '`center="joint"` or `"informed"`': Refusal(
         "center must be 'none', 'mean' or 'biases' for a fit by blocks: biases beside the factors are "
         "terms of their own",
-        _if(lambda a: a.get("center") == "joint", "center is 'joint'"),
+        lambda a: f"center is {a.get('center')!r}" if a.get("center") in ("joint", "informed") else None,
         ParameterError,
     ),
     "`ShiftMC`, `ShiftIMC`": Refusal(

@@ -32,6 +32,7 @@ __all__ = [
     "AutoReg",
     "MapsHeld",
     "RegChoice",
+    "at_first",
     "choose_reg",
     "factored_start",
     "is_auto",
@@ -125,6 +126,11 @@ def number_or_auto(name: str, value: Any, *, strict: bool = False) -> float:
         check_choice(name, value, ("auto",))
         return 1.0
     return check_positive(name, value, strict=strict)
+
+
+def at_first(center: str) -> str:
+    """What is subtracted before a path; biases that are learned with the factors stand in for themselves."""
+    return "biases" if center in ("joint", "informed") else center
 
 
 def spawned(rng: np.random.Generator) -> np.random.Generator:
@@ -265,7 +271,7 @@ class AutoReg(ComposedCompleter):
         self, cells: Observations, features: dict[str, Features | None], rng: np.random.Generator
     ) -> None:
         self.reg_, self.reg_path_ = number_or_auto("reg", self.reg), []
-        if not is_auto(self.reg):
+        if not is_auto(self.reg) or getattr(self, "solver", None) == "gibbs":  # samples penalties itself
             return
         term = self._compose(*(features[side] is not None for side in ("row", "col"))).terms[0]
         center = check_choice("center", self.center, self.centers)
@@ -274,7 +280,7 @@ class AutoReg(ComposedCompleter):
             features,
             term,
             spawned(rng),
-            center="biases" if center == "joint" else center,
+            center=at_first(center),
             bias_reg=check_pair("bias_reg", self.bias_reg),
             n_threads=self._n_threads(),
         )
@@ -330,7 +336,8 @@ def rank_cap(max_rank: Any) -> int | None:
 
 def warn_of_cap(model: Any, rank: int) -> None:
     """Say that the cap of an automatic ``max_rank`` was reached where more would have been possible."""
-    if isinstance(model.max_rank, str) and CAP <= rank < min(model._n_rows(), model.n_features_in_):
+    possible = min(len(model.row_factors_), len(model.col_factors_))
+    if isinstance(model.max_rank, str) and CAP <= rank < possible:
         warnings.warn(
             f"{type(model).__name__}: the rank reached {CAP}, the cap of max_rank='auto'; the penalty alone "
             "would keep more: name max_rank= (None for no limit), or a larger penalty",

@@ -15,6 +15,7 @@ from unseen.data import Observations
 from unseen.data.feature_frames import read_features
 from unseen.data.merging import Merged
 from unseen.estimators.averaged import AveragedCompleter
+from unseen.estimators.informed import weights_of_features
 from unseen.estimators.refreshing import absorb
 from unseen.estimators.revived import revived
 from unseen.exceptions import InvalidDataError, ParameterError
@@ -72,7 +73,8 @@ class ComposedCompleter(AveragedCompleter):
     """Completers that minimise one objective of terms, loss and regularisers."""
 
     centers: ClassVar[tuple[str, ...]] = ("none", "mean", "biases")
-    """What ``center`` may be. Under "joint" the biases are terms, and only the mean is subtracted."""
+    """What ``center`` may be. Under "joint" the biases are terms, and only the mean is subtracted; under
+    "informed" features give biases to new rows and columns too."""
 
     # Defaults for subclasses that do not offer the option.
     max_iter: int = 50
@@ -141,6 +143,7 @@ class ComposedCompleter(AveragedCompleter):
                 features[side], names[side] = read.matrix, read.names
         with one_blas_thread():
             self._fit_validated(cells, features)
+        self._inform(cells, features)
         self._remember(cells, features["row"], features["col"])
         for side, checked in features.items():
             setattr(self, f"n_{side}_features_in_", None if checked is None else checked.shape[1])
@@ -149,6 +152,15 @@ class ComposedCompleter(AveragedCompleter):
 
     def _absorb(self, merged: Merged, features: dict[str, Features | None]) -> None:
         absorb(self, merged, features)
+
+    def _inform(self, cells: Observations, features: dict[str, Features | None]) -> None:
+        """Under "informed", what features say about the biases of new rows and columns."""
+        self.informed_ = {}
+        for side, biases in (("row", self.offsets_.row), ("col", self.offsets_.col)):
+            own = features[side]
+            if self.center == "informed" and own is not None and biases is not None:
+                counts = cells.degrees(side).astype(np.float64)
+                self.informed_[side] = weights_of_features(biases.astype(np.float64), counts, own)
 
     def _refuse_empty(self, cells: Observations) -> None:
         if cells.nnz == 0 or not (cells.weights is None or cells.weights.any()):
@@ -170,7 +182,7 @@ class ComposedCompleter(AveragedCompleter):
         if reason is not None:
             raise ParameterError(f"center={center!r}: {reason}")
         training, held_out = self._hold_out(cells, bool(blank_of(loss)), rng)
-        subtracted = "mean" if center == "joint" else center
+        subtracted = {"joint": "mean", "informed": "biases"}.get(center, center)
         offsets = fit_offsets(training, subtracted, bias_reg, n_threads=self._n_threads())
         residual = _subtract(training, offsets)
         problem = Problem(

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from unseen.data import Observations
 from unseen.data.ids import Side
 from unseen.estimators.base import Completer
+from unseen.estimators.informed import bias_of_features
 from unseen.estimators.refreshing import as_cols, mirrored
 from unseen.exceptions import NotInductiveError
 from unseen.linalg.designs import Design
@@ -54,8 +55,12 @@ class FactoredCompleter(Completer):
         count = features.shape[0]
         parts = self._term_embeddings(side, features, count)
         offsets = self.offsets_
+        weights = getattr(self, "informed_", {}).get(side)
+        biases = None if weights is None else bias_of_features(weights, features)
         extra = (
-            offsets.row_coordinates(count, None) if side == "row" else offsets.col_coordinates(count, None)
+            offsets.row_coordinates(count, biases)
+            if side == "row"
+            else offsets.col_coordinates(count, biases)
         )
         return np.ascontiguousarray(np.hstack([*parts, extra]), dtype=self.row_factors_.dtype)
 

@@ -45,13 +45,15 @@ class MatrixFactorization(AutoReg):
     ----------
     rank : int, default=10
         Columns of the factors.
-    reg : float, default=1.0
-        Weight of the penalty on both factors; zero is allowed.
+    reg : float or "auto", default="auto"
+        Weight of the penalty on both factors; zero is allowed. "auto" walks down a path of penalties with
+        warm starts, keeps the best on a tenth of the cells, then fits to all of them. Where no penalty
+        beats the offsets alone it says so, and the factors are next to nothing.
     solver : {"als", "ccd", "gibbs"}, default="als"
         Alternating least squares or coordinate descent; "gibbs" averages over all solutions that fit instead
         of taking the best, with penalties that are learned: ``reg``, ``bias_reg``, ``init``, ``max_iter`` and
         ``tol`` then have no influence. :class:`BayesianMF` has the options of the average.
-    center : {"none", "mean", "biases", "joint"}, default="none"
+    center : {"none", "mean", "biases", "joint"}, default="biases"
         Subtract nothing, the mean, or a :class:`BiasModel` first. "joint" subtracts the mean and
         learns the biases with the factors; ``solver="ccd"`` cannot. It is faster than "biases", and
         most often more accurate.
@@ -68,6 +70,11 @@ class MatrixFactorization(AutoReg):
     ----------
     row_factors_, col_factors_ : ndarray
         Factors, offsets as extra coordinates.
+    reg_ : float
+        Penalty in use.
+    reg_path_ : list of dict
+        For reg="auto", the ``reg`` and ``validation`` (mean squared error on the held-out cells) of each
+        penalty that was tried, the offsets alone first.
 
     Examples
     --------
@@ -75,7 +82,7 @@ class MatrixFactorization(AutoReg):
     >>> from unseen import MatrixFactorization
     >>> X = np.outer([1.0, 2.0, 3.0], [1.0, 2.0, 4.0])
     >>> X[2, 2] = np.nan
-    >>> model = MatrixFactorization(rank=1, reg=1e-4, random_state=1, max_iter=200).fit(X)
+    >>> model = MatrixFactorization(rank=1, reg=1e-4, center="none", random_state=1, max_iter=200).fit(X)
     >>> float(model.predict_entries([2], [2])[0].round(2))
     12.0
     """
@@ -154,12 +161,14 @@ class SoftImpute(AutoReg, PathMixin):
 
     Parameters
     ----------
-    reg : float, default=1.0
+    reg : float or "auto", default="auto"
         Weight of the nuclear norm. The solution is zero from the largest singular value of
-        the (centred) zero-filled target on.
-    max_rank : int, optional
-        Keep at most this many singular values.
-    center : {"none", "mean", "biases"}, default="none"
+        the (centred) zero-filled target on. "auto" walks down a path of penalties, by factors with the
+        same penalty, keeps the best on a tenth of the cells, then fits to all of them.
+    max_rank : int, None or "auto", default="auto"
+        Keep at most this many singular values. "auto" is 50, with a warning where that binds; None is no
+        limit.
+    center : {"none", "mean", "biases"}, default="biases"
         Subtract nothing, the mean, or a :class:`BiasModel` first.
     max_iter : int, default=200
         Limit of steps.
@@ -179,6 +188,11 @@ class SoftImpute(AutoReg, PathMixin):
         offsets as extra coordinates.
     rank_ : int
         Rank of the solution.
+    reg_ : float
+        Penalty in use.
+    reg_path_ : list of dict
+        For reg="auto", the ``reg`` and ``validation`` (mean squared error on the held-out cells) of each
+        penalty that was tried, the offsets alone first.
     history_ : list of dict
         ``objective``, ``time_s``, ``rank`` and ``residual`` (length of the step) of each step.
     certificate_ : Certificate
@@ -191,7 +205,7 @@ class SoftImpute(AutoReg, PathMixin):
     >>> from unseen import SoftImpute
     >>> from unseen.datasets import make_low_rank
     >>> data = make_low_rank(100, 60, rank=3, density=0.5, noise=0.0, random_state=0)
-    >>> SoftImpute(reg=1.0).fit(data.observations).rank_
+    >>> SoftImpute(reg=1.0, center="none").fit(data.observations).rank_
     3
     """
 

@@ -63,9 +63,10 @@ class GIMC(AutoReg):
     n_restarts : int, default=1
         Fits from different starts; the one with the lowest objective is kept (with the lowest error on
         held-out cells, if there are any). Learned maps have local minima.
-    center : {"none", "mean", "biases"}, default="biases"
+    center : {"none", "mean", "biases", "informed"}, default="informed"
         Subtract nothing, the mean, or a :class:`BiasModel` first. Biases speak only about
-        rows and columns with observed cells.
+        rows and columns with observed cells; "informed" gives new ones the biases that their features
+        suggest, by a regression.
     max_iter : int, default=50
         Limit of sweeps in which maps move.
     cg_steps : int, default=20
@@ -106,6 +107,8 @@ class GIMC(AutoReg):
     (2, 120)
     """
 
+    centers = ("none", "mean", "biases", "informed")
+
     def __init__(
         self,
         rank: int = 10,
@@ -117,7 +120,7 @@ class GIMC(AutoReg):
         solver: str = "lbfgs",
         start_sweeps: int = 10,
         n_restarts: int = 1,
-        center: str = "biases",
+        center: str = "informed",
         bias_reg: float = 5.0,
         max_iter: int = 50,
         tol: float = 1e-4,

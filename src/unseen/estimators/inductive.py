@@ -31,16 +31,19 @@ class IMC(AutoReg):
     ----------
     rank : int, default=10
         Rank of the interaction matrix Z = W H'.
-    reg : float, default=1.0
-        Weight of the penalty on both factors; zero is allowed.
+    reg : float or "auto", default="auto"
+        Weight of the penalty on both factors; zero is allowed. "auto" walks down a path of penalties with
+        warm starts, keeps the best on a tenth of the cells, then fits to all of them. Where no penalty
+        beats the offsets alone it says so, and the factors are next to nothing.
     intercept : bool, default=True
         Append a constant to the features of each side, so that one-sided effects and a
         constant have a place in the model.
     standardize : bool, default=True
         Centre features and scale them to unit variance; sparse ones stay sparse.
-    center : {"none", "mean", "biases"}, default="none"
+    center : {"none", "mean", "biases", "informed"}, default="informed"
         Subtract nothing, the mean, or a :class:`BiasModel` first. Biases speak only about
-        rows and columns with observed cells.
+        rows and columns with observed cells; "informed" gives new ones the biases that their features
+        suggest, by a regression.
     cg_steps : int, default=20
         Limit of conjugate gradient steps for each factor in a sweep.
 
@@ -48,6 +51,11 @@ class IMC(AutoReg):
     ----------
     row_factors_, col_factors_ : ndarray
         Factors of the training rows and columns, offsets as extra coordinates.
+    reg_ : float
+        Penalty in use.
+    reg_path_ : list of dict
+        For reg="auto", the ``reg`` and ``validation`` (mean squared error on the held-out cells) of each
+        penalty that was tried, the offsets alone first.
     history_ : list of dict
         ``objective``, ``time_s`` and ``cg_steps`` of each sweep.
 
@@ -62,6 +70,8 @@ class IMC(AutoReg):
     (2, 150)
     """
 
+    centers = ("none", "mean", "biases", "informed")
+
     def __init__(
         self,
         rank: int = 10,
@@ -69,7 +79,7 @@ class IMC(AutoReg):
         reg: float | str = "auto",
         intercept: bool = True,
         standardize: bool = True,
-        center: str = "biases",
+        center: str = "informed",
         bias_reg: float = 5.0,
         max_iter: int = 50,
         tol: float = 1e-5,

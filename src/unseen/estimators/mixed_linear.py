@@ -9,7 +9,15 @@ import numpy as np
 from unseen import kernels
 from unseen.cores import Full
 from unseen.data import Observations
-from unseen.estimators.auto_reg import RegChoice, choose_reg, number_or_auto, rank_cap, spawned, warn_of_cap
+from unseen.estimators.auto_reg import (
+    RegChoice,
+    at_first,
+    choose_reg,
+    number_or_auto,
+    rank_cap,
+    spawned,
+    warn_of_cap,
+)
 from unseen.estimators.clipping import Clip
 from unseen.estimators.composed import Bound, Composition
 from unseen.estimators.explained import Explained
@@ -87,9 +95,10 @@ class MixedLinear(Explained, PathMixin):
     standardize : bool, default=True
         Centre features and scale them to unit variance; ``interactions_`` are in the units
         that were given.
-    center : {"none", "mean", "biases"}, default="biases"
+    center : {"none", "mean", "biases", "informed"}, default="informed"
         Subtract nothing (as in the paper), the mean, or a :class:`BiasModel` first. Biases suit
-        ratings, but take from G what features say about new rows and columns.
+        ratings, but take from G what features say about new rows and columns; "informed" gives these the
+        biases that their features suggest, by a regression.
     tol : float, default=1e-4
         Stop when the constraint, G and E on the observed cells change by less (hard), or when a
         sweep lowers the objective by less than this share (soft).
@@ -131,6 +140,8 @@ class MixedLinear(Explained, PathMixin):
     path_parameter: ClassVar[str] = "reg_e"
     _chosen: RegChoice | None = None
 
+    centers = ("none", "mean", "biases", "informed")
+
     def __init__(
         self,
         reg_g: float | str = "auto",
@@ -144,7 +155,7 @@ class MixedLinear(Explained, PathMixin):
         intercept: bool = True,
         penalize_intercept: bool = True,
         standardize: bool = True,
-        center: str = "biases",
+        center: str = "informed",
         bias_reg: float = 5.0,
         max_iter: int = 500,
         tol: float = 1e-4,
@@ -218,7 +229,7 @@ class MixedLinear(Explained, PathMixin):
             {"row": None, "col": None},
             Term(core=Full()),
             spawned(rng),
-            center=check_choice("center", self.center, self.centers),
+            center=at_first(check_choice("center", self.center, self.centers)),
             bias_reg=check_pair("bias_reg", self.bias_reg),
             n_threads=self._n_threads(),
         )
