@@ -32,7 +32,7 @@ def lists_of(blend: Any, cells: Observations) -> tuple[Any, Any]:
 
 def test_scores_are_the_weighted_sum_of_scaled_scores(positives: Any) -> None:
     cells = positives.observations
-    models = [BiasMC(4, alpha=0.9, random_state=0), SpectralFilter(4, random_state=0)]
+    models = [BiasMC(4, alpha=0.9, random_state=0, cg_steps=None), SpectralFilter(4, random_state=0)]
     blend = Blend(models, weights=[0.3, 2.0]).fit(cells)
     mf, spectral = (clone(model).fit(cells) for model in models)
     parts = [mf.row_factors_ @ mf.col_factors_.T, spectral.predict_new()]
@@ -49,7 +49,11 @@ def test_scores_are_the_weighted_sum_of_scaled_scores(positives: Any) -> None:
 
 
 def test_chosen_weights_are_never_worse_than_the_best_model_on_what_was_held_out(positives: Any) -> None:
-    models = [BiasMC(4, alpha=0.9, random_state=0), SpectralFilter(4, random_state=0), Popularity()]
+    models = [
+        BiasMC(4, alpha=0.9, random_state=0, cg_steps=None),
+        SpectralFilter(4, random_state=0),
+        Popularity(),
+    ]
     blend = Blend(models, random_state=0).fit(positives.observations)
     assert blend.validation_scores_[-1] >= max(blend.validation_scores_[:-1])
     assert blend.weights_.sum() == pytest.approx(1.0)
@@ -109,9 +113,10 @@ def test_labels(tmp_path: Path) -> None:
     Y = sparse.csr_array(
         (X @ rng.standard_normal((12, 20)) + rng.standard_normal((300, 20)) > 1.5).astype(float)
     )
-    blend = Blend([RidgeOvA(0.1), unseen.ExMLDS(n_components=5, n_neighbors=10, k=5)], random_state=0).fit(
-        X, Y
-    )
+    blend = Blend(
+        [RidgeOvA(0.1), unseen.ExMLDS(n_components=5, n_neighbors=10, k=5, neighbor_power=0.0)],
+        random_state=0,
+    ).fit(X, Y)
     assert type(blend).__name__ == "LabelBlend"
     ids, scores = blend.predict_topk(X[:50], k=5)
     dense = blend.decision_function(X[:50])
@@ -139,7 +144,7 @@ def test_bits_do_not_depend_on_threads(positives: Any) -> None:
     found = []
     for n_jobs in (1, 3):
         models = [
-            BiasMC(4, alpha=0.9, random_state=0, n_jobs=n_jobs),
+            BiasMC(4, alpha=0.9, random_state=0, n_jobs=n_jobs, cg_steps=None),
             SpectralFilter(4, random_state=0, n_jobs=n_jobs),
         ]
         blend = Blend(models, random_state=0, n_jobs=n_jobs).fit(positives.observations)
@@ -216,7 +221,7 @@ def test_models_with_ids_speak_ids() -> None:
         }
     ).drop_duplicates()
     cells = Observations.from_frame(frame, row="user", col="item")
-    models = [SpectralFilter(3, random_state=0), BiasMC(3, alpha=0.9, random_state=0)]
+    models = [SpectralFilter(3, random_state=0), BiasMC(3, alpha=0.9, random_state=0, cg_steps=None)]
     blend = Blend(models, weights=[1.0, 1.0]).fit(cells)
     ids, scores = blend.recommend(["u3", "u7"], k=4)
     again = [blend.predict_entries(["u3"] * 4, ids[0]), blend.predict_entries(["u7"] * 4, ids[1])]

@@ -36,7 +36,9 @@ def frame() -> pd.DataFrame:
 
 def fit(frame: Any, features: Any) -> IMC:
     X = Observations.from_frame(frame, row="who", col="film", value="stars")
-    return IMC(rank=2, reg=0.01, max_iter=300, tol=1e-3, random_state=0).fit(X, row_features=features)
+    return IMC(rank=2, reg=0.01, max_iter=300, tol=1e-3, random_state=0, center="none").fit(
+        X, row_features=features
+    )
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +158,7 @@ def test_lists_of_new_rows_by_features_and_by_both(frame: Any, fitted: Any, tmp_
 def test_a_shuffled_index_is_not_taken_by_position() -> None:
     X = np.random.default_rng(0).random((6, 4))
     features = pd.DataFrame({"a": np.arange(6.0)})
-    model = IMC(rank=1, tol=1e-2, random_state=0)
+    model = IMC(rank=1, tol=1e-2, random_state=0, reg=1.0, center="none")
     model.fit(X, row_features=features)
     with pytest.raises(InvalidDataError, match="the index of row_features counts its lines in another order"):
         model.fit(X, row_features=features.iloc[::-1])

@@ -322,7 +322,7 @@ def test_saved_models_speak_ids_and_know_what_was_seen(fitted: Any, tmp_path: An
 
 def test_explanations_are_in_ids(frame: Any) -> None:
     positives = frame.assign(stars=1.0)
-    model = BiasMC(rank=2, alpha=0.9, reg=0.5, random_state=0).fit(cells(positives))
+    model = BiasMC(rank=2, alpha=0.9, reg=0.5, random_state=0, cg_steps=None).fit(cells(positives))
     films, shares = model.explain(cells(positives), "u03", "film t")
     assert set(films) == set(positives.film[positives.who == "u03"])
     np.testing.assert_allclose(shares.sum(), model.predict_entries("u03", "film t"), rtol=1e-3)

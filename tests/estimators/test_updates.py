@@ -181,7 +181,7 @@ def test_columns_are_folded_in_as_rows_of_the_transposed_problem(model: Completi
 
 
 def test_columns_with_features_go_by_them() -> None:
-    model = IMC(3, reg=2.0, random_state=0)
+    model = IMC(3, reg=2.0, random_state=0, center="none")
     model.fit(RATINGS.observations, row_features=RATINGS.row_features, col_features=RATINGS.col_features)
     same = model.fold_in_cols(RATINGS.observations, col_features=RATINGS.col_features)
     np.testing.assert_allclose(same, model.col_factors_, atol=1e-10)
@@ -197,7 +197,7 @@ MODELS = [
         for center in ("none", "mean", "biases", "joint")
     ),
     BiasModel(),
-    SoftImpute(5.0),
+    SoftImpute(5.0, max_rank=None, center="none"),
     Completion([Term(core=LowRank(3), reg=Ridge(0.5))], loss=Logistic(), random_state=0, max_iter=300),
 ]  # fmt: skip
 
@@ -263,7 +263,7 @@ def test_what_changed_is_solved_exactly_and_nothing_else_moves() -> None:
 
 def test_positives_that_are_taken_back() -> None:
     seen = make_positives(100, 60, n_groups=4, random_state=0).observations
-    model = BiasMC(4, alpha=0.9, reg=1.0, random_state=0, max_iter=100).fit(seen)
+    model = BiasMC(4, alpha=0.9, reg=1.0, random_state=0, max_iter=100, cg_steps=None).fit(seen)
     alpha, row, col = model.alpha_, int(seen.rows[0]), int(seen.indices[0])
     zero = Observations.from_triples([row], [col], [0.0], shape=seen.shape)
     before = model.predict_entries([row], [col])
@@ -301,13 +301,13 @@ def test_a_mean_over_samples_is_fitted_again() -> None:
 
 def test_the_past_fades() -> None:
     seen = RATINGS.observations
-    model = MatrixFactorization(3, reg=2.0, random_state=0).fit(seen)
+    model = MatrixFactorization(3, reg=2.0, random_state=0, center="none").fit(seen)
     model.partial_fit(None, decay=0.25)
     weights = model._training_data().cells.weights
     assert weights is not None
     assert np.all(weights == 0.25)
     assert np.linalg.norm(model.predict_new()) < 0.99 * np.linalg.norm(
-        MatrixFactorization(3, reg=2.0, random_state=0).fit(seen).predict_new()
+        MatrixFactorization(3, reg=2.0, random_state=0, center="none").fit(seen).predict_new()
     )
 
 
@@ -316,14 +316,14 @@ def test_features_of_new_rows_are_asked_for() -> None:
     seen = data.observations
     old = seen.select(seen.rows < 110)
     old = Observations.from_triples(old.rows, old.indices, old.values, shape=(110, 80))
-    model = IMC(3, reg=2.0, random_state=0).fit(old, row_features=data.row_features[:110])
+    model = IMC(3, reg=2.0, random_state=0, center="none").fit(old, row_features=data.row_features[:110])
     with pytest.raises(InvalidDataError, match="10 new rows need row_features"):
         model.partial_fit(seen)
     with pytest.raises(InvalidDataError, match="row_features has 3 rows; 10 of 120 rows are new"):
         model.partial_fit(seen, row_features=data.row_features[:3])
     assert model.row_factors_.shape[0] == 110  # as it was
     model.partial_fit(seen, row_features=data.row_features[110:])
-    refit = IMC(3, reg=2.0, random_state=0).fit(seen, row_features=data.row_features)
+    refit = IMC(3, reg=2.0, random_state=0, center="none").fit(seen, row_features=data.row_features)
     assert model.history_[-1]["objective"] < 1.01 * refit.history_[-1]["objective"]
 
 
@@ -331,7 +331,7 @@ def test_an_update_needs_the_cells_of_the_fit(tmp_path) -> None:
     import unseen
 
     first, later = split(RATINGS.observations)
-    model = MatrixFactorization(3, reg=2.0, random_state=0).fit(first)
+    model = MatrixFactorization(3, reg=2.0, random_state=0, center="none").fit(first)
     model.save(tmp_path / "without")
     with pytest.raises(ParameterError, match="cells=True"):
         unseen.load(tmp_path / "without").partial_fit(later)
@@ -346,7 +346,7 @@ def test_an_update_needs_the_cells_of_the_fit(tmp_path) -> None:
 
 def test_an_update_that_fails_leaves_the_model_as_it_was() -> None:
     first, later = split(RATINGS.observations)
-    model = MatrixFactorization(3, reg=2.0, random_state=0).fit(first)
+    model = MatrixFactorization(3, reg=2.0, random_state=0, center="none").fit(first)
     before = model.row_factors_.copy()
     broken = later.with_values(np.full(later.nnz, 1e308))
     with pytest.raises(ValueError), np.errstate(all="ignore"):

@@ -203,7 +203,7 @@ def test_the_three_ways_to_ask_for_it_are_one():
     one = BayesianMF(3, n_samples=5, burn_in=5, random_state=0).fit(cells)
     two = Completion(terms, solver=solver, center="mean", random_state=0).fit(cells)
     assert one.row_factors_.tobytes() == two.row_factors_.tobytes()
-    three = MatrixFactorization(3, solver="gibbs", center="joint", random_state=0).fit(cells)
+    three = MatrixFactorization(3, solver="gibbs", center="joint", random_state=0, reg=1.0).fit(cells)
     assert three.predict_interval([0], [0]).shape == (1, 2)
 
 
@@ -232,6 +232,6 @@ def test_too_many_samples_are_refused_with_their_size(monkeypatch):
 
 
 def test_early_stopping_is_refused():
-    model = MatrixFactorization(2, solver="gibbs", validation_fraction=0.1)
+    model = MatrixFactorization(2, solver="gibbs", validation_fraction=0.1, reg=1.0, center="none")
     with pytest.raises(ParameterError, match="averages over all"):
         model.fit(small())

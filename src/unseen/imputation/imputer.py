@@ -63,6 +63,8 @@ class Imputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     choices_ : list of dict
         ``shrinkage`` and ``validation`` (mean squared error of held-out cells in units of the columns'
         variances) of each choice.
+    n_iter_ : int
+        Rounds in which the covariance was learned.
     kept_ : ndarray of int
         Columns that are not left out.
     indicator_ : ndarray of int
@@ -202,6 +204,7 @@ class Imputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _fit_scaled(self, scaled: FloatArray, seen: Array) -> None:
         self.shrinkage_: float = np.inf
+        self.n_iter_ = 1
         self.choices_: list[dict[str, float]] = []
         if self.model is not None:
             if not hasattr(self.model, "fold_in"):
@@ -248,7 +251,11 @@ class Imputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             start = pairwise_gaussian(scaled, seen, shrinkage, n_threads=n_threads)
         if not cheap:
             return start
-        return learn_gaussian(scaled, seen, shrinkage, start, max_iter=self.max_iter, n_threads=n_threads)[0]
+        found, changes = learn_gaussian(
+            scaled, seen, shrinkage, start, max_iter=self.max_iter, n_threads=n_threads
+        )
+        self.n_iter_ = max(1, len(changes))
+        return found
 
     def _filled(self, scaled: FloatArray, seen: Array) -> FloatArray:
         if isinstance(self.model_, Gaussian):
@@ -279,6 +286,8 @@ def _read(X: Any) -> FloatArray:
             "frame with NaN"
         )
     values = X.to_numpy(dtype=float, na_value=np.nan) if hasattr(X, "iloc") else np.asarray(X)
+    if np.iscomplexobj(values):
+        raise InvalidDataError("Complex data not supported: X must hold real numbers")
     try:
         values = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
