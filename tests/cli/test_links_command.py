@@ -87,7 +87,7 @@ class TestEvaluate:
         options = ("--method", "katz", "--test-fraction", 0.3, "--seed", 4, "--list-length", 200, "--json")
         document = run("evaluate", graph, *options).document
         train, test = split_entries(read_edges(graph), test_fraction=0.3, random_state=4, symmetric=True)
-        curve = link_curve(Katz().fit(train), upper(test), train=train, k=200)
+        curve = link_curve(Katz().fit(train), upper(test), train=train, k=200, positions=True)
         n_test = test.nnz // 2
         assert [entry["length"] for entry in document["lists"]] == [n_test, 3 * n_test, 200]
         for entry in document["lists"]:
@@ -117,7 +117,7 @@ class TestEvaluate:
         fitted = unseen.load(model)
         listed = pd.read_csv(test)
         pairs = np.column_stack([fitted.row_ids_.index_of(listed[name].to_numpy()) for name in "ab"])
-        curve = link_curve(fitted, pairs, train=fitted.graph_)
+        curve = link_curve(fitted, pairs, train=fitted.graph_, positions=True)
         assert saved["lists"][0]["fnr"] == curve.fnr[-1]
 
     def test_unknown_nodes_and_known_links_are_named(self, run, graph, tmp_path):

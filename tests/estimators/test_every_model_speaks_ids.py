@@ -42,7 +42,9 @@ def frame(cls: type) -> pd.DataFrame:
     i, j = np.nonzero(np.triu(rng.random((n, n)) < 0.4, 1))
     i, j = np.concatenate([i, j]), np.concatenate([j, i])
     whole = inspect.signature(cls).parameters
-    positive = issubclass(cls, links.base.LinkCompleter) or {"rho", "alpha", "class_prior"} & set(whole)
+    positive = issubclass(cls, links.base.LinkCompleter) or {"rho", "alpha", "class_prior", "weights"} & set(
+        whole
+    )
     stars = np.ones(len(i)) if positive or cls.__name__ == "OneBitMC" else 1.0 + (i + j) % 3
     return pd.DataFrame({"who": np.array(NODES)[i], "whom": np.array(NODES)[j], "stars": stars})
 

@@ -14,6 +14,7 @@ from sklearn.base import clone
 
 import unseen
 from unseen import BiasMC, MatrixFactorization, Observations
+from unseen.data import Vocabulary
 from unseen.exceptions import DataWarning, InvalidDataError, NotFittedError, NotInductiveError, ParameterError
 from unseen.links import (
     BlendedLinks,
@@ -318,3 +319,22 @@ def test_published_graph(data_home: Any) -> None:
         warnings.simplefilter("ignore")
         model.fit(train)
     assert link_curve(model, test, train=train).fnr[-1] < 0.575
+
+
+def test_best_links_are_in_ids() -> None:
+    names = Vocabulary([f"node {number:02d}" for number in range(N)])
+    named = Observations.from_any(graph()).with_ids(names, names)
+    plain, model = CommonNeighbors().fit(graph()), CommonNeighbors().fit(named)
+    expected = top_links(plain, 20, exclude=graph())
+    for exclude in (named, "seen"):
+        found = top_links(model, 20, exclude=exclude)
+        assert found.pairs.tolist() == names[expected.pairs].tolist()
+    assert top_links(model, 20, exclude=named, positions=True).pairs.tolist() == expected.pairs.tolist()
+    test = expected.pairs[[3, 7]]
+    curve = link_curve(model, names[test], train=named)
+    assert curve.fnr.tolist() == link_curve(plain, test, train=graph()).fnr.tolist()
+    assert link_curve(model, test, train=named, positions=True).fnr.tolist() == curve.fnr.tolist()
+    with pytest.raises(InvalidDataError, match="test holds integers"):
+        link_curve(model, test, train=named)
+    with pytest.raises(InvalidDataError, match="exclude has no ids of columns"):
+        top_links(model, 20, exclude=graph())

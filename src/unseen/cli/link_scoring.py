@@ -97,7 +97,7 @@ def score_links(
     lengths = sorted({min(length, n_candidates) for length in wanted})
     start = time.perf_counter()
     n_jobs = model.get_params().get("n_jobs")
-    curve = link_curve(model, pairs, train=train, k=lengths[-1], n_jobs=n_jobs)
+    curve = link_curve(model, pairs, train=train, k=lengths[-1], n_jobs=n_jobs, positions=True)
     lists = [
         {
             "length": length,

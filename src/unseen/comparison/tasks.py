@@ -65,7 +65,7 @@ def make_task(task: str, X: Any, y: Any, **options: Any) -> Task:
 def found_links(model: Any, split: Split) -> float:
     """Share of the held-out links in a list as long as their number."""
     pairs = np.column_stack(upper_pairs(split.test).nonzero())
-    curve = link_curve(model, pairs, train=split.train, k=len(pairs))
+    curve = link_curve(model, pairs, train=split.train, k=len(pairs), positions=True)
     return float(1.0 - curve.fnr[len(pairs) - 1])
 
 

@@ -10,13 +10,14 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from unseen.data import Observations
+from unseen.data.ids import find_ids, named
 from unseen.exceptions import InvalidDataError
 from unseen.linalg.blocked import in_blocks
 from unseen.links.graph import check_square, upper_pairs
 from unseen.metrics import FprFnrCurve, fpr_fnr_curve
 from unseen.parallel import one_blas_thread
-from unseen.typing import CSR, FloatArray
-from unseen.validation import check_count, check_entries, check_n_jobs
+from unseen.typing import CSR, Array, FloatArray
+from unseen.validation import check_choice, check_count, check_n_jobs
 
 __all__ = ["TopLinks", "link_curve", "top_links"]
 
@@ -32,13 +33,13 @@ class TopLinks(NamedTuple):
 
     Attributes
     ----------
-    pairs : ndarray of int64, shape (n_listed, 2)
-        Nodes i < j.
+    pairs : ndarray of shape (n_listed, 2)
+        Nodes i < j, in the order of the graph; ids where the model was fitted with ids.
     scores : ndarray of shape (n_listed,)
         Their scores, never rising.
     """
 
-    pairs: Keys
+    pairs: Array
     scores: FloatArray
 
 
@@ -127,7 +128,9 @@ class Best:
         return self._scores[0][order], self._keys[0][order]
 
 
-def top_links(model: Any, k: int, *, exclude: Any = None, n_jobs: int | None = None) -> TopLinks:
+def top_links(
+    model: Any, k: int, *, exclude: Any = None, n_jobs: int | None = None, positions: bool = False
+) -> TopLinks:
     """The k pairs of nodes with the highest scores among all pairs i < j.
 
     Rows are scored in blocks and compared with the k-th best pair so far; memory grows with k
@@ -140,16 +143,19 @@ def top_links(model: Any, k: int, *, exclude: Any = None, n_jobs: int | None = N
         Any model with factors, or one of this module.
     k : int
         Number of pairs.
-    exclude : sparse matrix or Observations of the training shape, optional
-        Stored cells (i, j) or (j, i) leave out the pair; pass the training graph.
+    exclude : "seen", sparse matrix, frame or Observations of the training shape, optional
+        Stored cells (i, j) or (j, i) leave out the pair: "seen" are those of the training graph. Ids are
+        matched.
     n_jobs : int, optional
         Threads; all cores by default. Results do not depend on it.
+    positions : bool, default=False
+        Take and return positions, whatever the ids.
 
     Returns
     -------
     TopLinks
         ``pairs`` and ``scores``, best first, ties by smaller pair. Fewer than k if there are not
-        as many.
+        as many. Pairs are ids where the model was fitted with ids.
 
     Examples
     --------
@@ -163,7 +169,7 @@ def top_links(model: Any, k: int, *, exclude: Any = None, n_jobs: int | None = N
     check_is_fitted(model)
     k = check_count("k", k)
     n, dtype, scores = _pair_scores(model, check_n_jobs(n_jobs))
-    barred = _barred(exclude, n)
+    barred = _barred(model, exclude, n, positions)
     best = Best(k, dtype)
     step = min(MAX_BLOCK_NODES, max(16, BLOCK_CELLS // n))
     blanks = False
@@ -176,15 +182,23 @@ def top_links(model: Any, k: int, *, exclude: Any = None, n_jobs: int | None = N
     found, keys = best.listed()
     if blanks and len(keys) < k:
         found, keys = _fill_with_zeros(found, keys, k, n, barred)
-    return TopLinks(np.column_stack(np.divmod(keys, n)), found)
+    ids = None if positions else getattr(model, "row_ids_", None)
+    return TopLinks(np.column_stack([named(side, ids) for side in np.divmod(keys, n)]), found)
 
 
-def _barred(exclude: Any, n: int) -> CSR:
+def _barred(model: Any, exclude: Any, n: int, positions: bool) -> CSR:
     """Pairs that must not be listed, above the diagonal."""
     if exclude is None:
         nothing: Any = sparse.csr_array((n, n), dtype=np.int8)
         return cast("CSR", nothing)
+    if isinstance(exclude, str):
+        check_choice("exclude", exclude, ("seen",))
+        seen = model._seen()
+        ones = np.ones(seen.indices.size)
+        pattern: Any = sparse.csr_array((ones, seen.indices, seen.indptr), shape=(n, n))
+        return upper_pairs(Observations.from_sparse(pattern))
     cells = Observations.from_any(exclude)
+    cells = model._matched(cells, "exclude", positions, new_rows=False) if not positions else cells
     if check_square(cells, "exclude") != n:
         raise InvalidDataError(f"exclude has shape {cells.shape}; the model has {n} nodes")
     return upper_pairs(cells)
@@ -267,7 +281,13 @@ def _fill_with_zeros(found: FloatArray, keys: Keys, k: int, n: int, barred: CSR)
 
 
 def link_curve(
-    model: Any, test: npt.ArrayLike, *, train: Any, k: int | None = None, n_jobs: int | None = None
+    model: Any,
+    test: npt.ArrayLike,
+    *,
+    train: Any,
+    k: int | None = None,
+    n_jobs: int | None = None,
+    positions: bool = False,
 ) -> FprFnrCurve:
     """False positive and false negative rate along the list of the best pairs.
 
@@ -278,13 +298,15 @@ def link_curve(
     model : fitted completer of a square matrix
         Any model that `top_links` takes.
     test : array of shape (n_test, 2)
-        Held-out links, each pair once, in either order.
+        Held-out links, each pair once, in either order; ids where the model was fitted with ids.
     train : sparse matrix or Observations
         Graph that the model was fitted to; its links are no candidates.
     k : int, optional
         Length of the list; the number of test links by default.
     n_jobs : int, optional
         Threads; all cores by default.
+    positions : bool, default=False
+        Take positions, whatever the ids.
 
     Returns
     -------
@@ -303,8 +325,11 @@ def link_curve(
     if listed.ndim != 2 or listed.shape[1] != 2 or len(listed) == 0:
         raise InvalidDataError(f"test has shape {listed.shape}; expected (n_test, 2) with at least one link")
     cells = Observations.from_any(train)
+    ids = None if positions else getattr(model, "row_ids_", None)
+    if ids is not None:
+        cells = model._matched(cells, "train", False, new_rows=False)
     n = check_square(cells, "train")
-    rows, cols = check_entries(listed[:, 0], listed[:, 1], cells.shape)
+    rows, cols = (find_ids(side, ids, n, "test", "row") for side in listed.T)
     keys = np.sort(np.minimum(rows, cols) * np.int64(n) + np.maximum(rows, cols))
     seen = upper_pairs(cells)
     known = _contains(_keys_of(seen, 0, n), keys)
@@ -316,7 +341,8 @@ def link_curve(
         if wrong.any():
             i, j = divmod(int(keys[np.argmax(wrong)]), n)
             raise InvalidDataError(f"test has {what}: ({i}, {j})")
-    listing = top_links(model, len(keys) if k is None else k, exclude=cells, n_jobs=n_jobs)
-    hits = _contains(keys, listing.pairs[:, 0] * np.int64(n) + listing.pairs[:, 1])
+    listing = top_links(model, len(keys) if k is None else k, exclude=cells, n_jobs=n_jobs, positions=True)
+    pairs: Any = listing.pairs
+    hits = _contains(keys, pairs[:, 0] * np.int64(n) + pairs[:, 1])
     n_candidates = n * (n - 1) // 2 - seen.nnz
     return fpr_fnr_curve(hits, n_positive=len(keys), n_candidates=n_candidates)
