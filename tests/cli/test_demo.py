@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
+import unseen
 from unseen.cli.demo_tasks import Scale, missing_cells
 from unseen.cli.main import main
 from unseen.report import Report
+from unseen.serve.answers import Served, Wanted
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -60,9 +63,16 @@ def test_an_empty_plot_would_be_noticed():
     assert len(picture.findall(f".//{SVG}path")) <= 20
 
 
+def test_its_model_can_be_served(demonstration):
+    served = Served(unseen.load(demonstration.document["model"]))
+    assert served.about()["spread"]
+    ids, scores = served.lists([Wanted(served, 5, rows=np.array([0]))])[0]
+    assert ids.shape == scores.shape == (1, 5)
+
+
 def test_the_page_stands_alone(demonstration):
     html = demonstration.html
-    assert [path.name for path in demonstration.page.parent.iterdir()] == ["index.html"]
+    assert sorted(path.name for path in demonstration.page.parent.iterdir()) == ["index.html", "model"]
     outside = re.findall(r'(?:src|href|url)\s*[=(]\s*["\']?(?!data:)[^"\')\s]+', html)
     assert outside == []
     assert "<script" not in html

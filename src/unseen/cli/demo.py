@@ -17,7 +17,7 @@ __all__ = ["demo"]
 def demo(
     out: Output,
     directory: Annotated[
-        Path, typer.Option("--out", "-o", metavar="DIR", help="Where index.html is written.")
+        Path, typer.Option("--out", "-o", metavar="DIR", help="Where index.html and a model are written.")
     ] = Path("report"),
     seed: Annotated[int, typer.Option(min=0, help="Seed of data, splits and models.")] = 0,
     quick: Annotated[bool, typer.Option("--quick", help="Smaller data and fewer settings.")] = False,
@@ -45,9 +45,12 @@ def demo(
     report = directory / "index.html"
     with replacing(report) as temporary:
         temporary.write_text(page.html(), encoding="utf-8")
+    model = directory / "model"
+    tasks.model_to_look_into(scale, seed).save(model, cells=True)
     document: dict[str, Any] = {
         "command": "demo",
         "report": str(report),
+        "model": str(model),
         "quick": quick,
         "time_s": seconds,
         "run_with": surroundings(seed),
@@ -76,5 +79,6 @@ def demo(
                 rows.append((name, outcome.method, score, mark, outcome.settings, f"{outcome.seconds:.1f} s"))
         out.table(["task", "method", "held-out score", "", "chosen settings", "time"], rows)
         print(f"Report: {report}")
+        print(f"A model to look into in the browser: unseen serve {model}")
 
     out.result(document, show)

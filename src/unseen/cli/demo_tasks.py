@@ -37,6 +37,7 @@ __all__ = [
     "cold_rows",
     "hidden_positives",
     "missing_cells",
+    "model_to_look_into",
 ]
 
 LIST_LENGTH = 10
@@ -132,6 +133,13 @@ def missing_cells(scale: Scale, seed: int) -> TaskResult:
         test.values,
         {NOISE_FLOOR: metrics.rmse(test.values, data.truth(test.rows, test.indices))},
     )
+
+
+def model_to_look_into(scale: Scale, seed: int) -> MatrixFactorization:
+    """A model of all ratings of the first task."""
+    data = make_ratings(scale.n_rows, scale.n_cols, density=scale.density, random_state=seed)
+    model = MatrixFactorization(4, reg=scale.taste_regs[0], center="biases", **_common(seed))
+    return model.fit(data.observations)
 
 
 def cold_rows(scale: Scale, seed: int) -> TaskResult:
