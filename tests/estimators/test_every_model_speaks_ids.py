@@ -139,7 +139,7 @@ def test_a_model_from_disk_speaks_ids(tmp_path: Any) -> None:
     path = tmp_path / "cells.parquet"
     table.to_parquet(path)
     fit = DiskCompleter(
-        unseen.MatrixFactorization(rank=2, max_iter=5, random_state=0), memory="1GiB", n_jobs=1
+        unseen.MatrixFactorization(rank=2, reg=1.0, max_iter=5, random_state=0), memory="1GiB", n_jobs=1
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
