@@ -7,6 +7,7 @@ import pytest
 
 import unseen
 from unseen import BayesianMF, MatrixFactorization, Observations
+from unseen.diagnostics import identifiability
 from unseen.exceptions import ConvergenceWarning, NotInductiveError, ParameterError
 
 NOISE = 0.5
@@ -158,3 +159,12 @@ def test_a_chain_that_has_not_settled_is_said_so(truth):
     X = np.where(seen, values, np.nan)
     with pytest.warns(ConvergenceWarning, match="R-hat"):
         BayesianMF(8, n_samples=8, burn_in=0, thin=1, random_state=0).fit(X)
+
+
+def test_a_mean_over_draws_has_no_curvature(truth):
+    _, values, seen = truth
+    X = np.where(seen, values, np.nan)[:40, :30]
+    model = BayesianMF(1, n_samples=2, burn_in=1, random_state=0).fit(X)
+    assert identifiability(model, [0, 1], [1, 2], n_refits=2).method == "resample"
+    with pytest.raises(ParameterError, match="mean over draws"):
+        identifiability(model, [0], [1], method="curvature")

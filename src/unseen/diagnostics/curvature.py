@@ -265,6 +265,8 @@ def why_no_curvature(model: Any) -> str | None:
         A reason.
     """
     name = type(model).__name__
+    if getattr(model, "_posterior", None) is not None:
+        return f"{name} is a mean over draws, and at no minimum"
     if not hasattr(model, "offsets_") or not hasattr(model, "row_factors_"):
         return f"{name} keeps no factors and offsets of its own"
     terms = getattr(model, "terms_", [])
