@@ -12,6 +12,7 @@ from unseen.cli import options as o
 from unseen.cli.errors import UsageError
 from unseen.cli.methods import DEFAULTS, build, task_of
 from unseen.cli.output import Output
+from unseen.cli.tuning import seconds_of, tuned
 
 if TYPE_CHECKING:
     from unseen.cli.sources import CellFile
@@ -72,6 +73,10 @@ def fit(
         str | None,
         typer.Option("--memory", metavar="SIZE", help="Fit Parquet from disk within this memory, as 4GiB."),
     ] = None,
+    tune: Annotated[
+        str | None,
+        typer.Option("--tune", metavar="TIME", help="Choose settings on held-out cells for so long, as 2m."),
+    ] = None,
 ) -> None:
     """Fit a model to the cells of DATA and save it with the ids of rows and columns."""
     from unseen.cli.feature_files import read_features
@@ -84,13 +89,16 @@ def fit(
     hyper = o.hyper_parameters(rank, reg, center, max_iter, seed, n_jobs, out.progress)
     model = build(method, task, hyper, settings or [])
     refuse_to_overwrite(model_path)
+    tune_s = None if tune is None else seconds_of(tune)
+    if tune_s is not None and (dask is not None or memory is not None):
+        raise UsageError("--tune: a fit by blocks takes settings as they are")
     if task_of(method, task) == "multilabel":
         from unseen.cli.labels import fit_labels
 
         refuse_options(
             "a file of features and labels needs none",
             row=row, col=col, value=value, weight=weight, sep=sep, row_features=row_features,
-            col_features=col_features, id_column=id_column,
+            col_features=col_features, id_column=id_column, tune=tune,
         )  # fmt: skip
         fit_labels(out, model, data, model_path, method, names=label_names, correlations=label_correlations)
         return
@@ -134,6 +142,11 @@ def fit(
     cells = file.read()
     features, names = read_features(file, cells, row_features, col_features, id_column, missing.value)
     out.note(f"{data}: {cells.shape[0]:,} rows, {cells.shape[1]:,} columns, {cells.nnz:,} cells")
+    found = None
+    if tune_s is not None:
+        given = {name for name, value in hyper.items() if value is not None}
+        given |= {setting.partition("=")[0] for setting in settings or []}
+        found = tuned(out, model, cells, features, meaning, tune_s, given)
     start = time.perf_counter()
     model.fit(cells, **features)
     seconds = time.perf_counter() - start
@@ -154,7 +167,7 @@ def fit(
         "converged": model.converged_,
         "objective": model.history_[-1]["objective"] if model.history_ else None,
         "fit_time_s": seconds,
-    }
+    } | ({} if found is None else {"tuned": found})
     # Models that are read off a graph have no sweeps and no objective.
     sweeps = f", {model.n_iter_} sweeps, objective {document['objective']:.6g}" if model.history_ else ""
     line = f"{type(model).__name__} fitted in {seconds:.2f} s{sweeps}; saved to {model_path}"

@@ -102,6 +102,11 @@ CANDIDATES: dict[str, Candidate] = {
     "bias-mc": Candidate(
         "BiasMC", POSITIVE, {"alpha": [0.9, 0.99], "reg": [0.3, 3.0], "rank": [20, 60]}, {"max_iter": 20}
     ),
+    "spectral-filter": Candidate(
+        "SpectralFilter",
+        POSITIVE,
+        {"rank": [32, 128], "low_pass": [0.05, 0.1, 0.3], "degree_power": [(0.35, 0.4), (0.5, 0.5)]},
+    ),
     "shift-mc": Candidate("ShiftMC", POSITIVE, {"reg": ["0.1max", "0.2max"]}, {"rho": 0.5, "rank": 30}),
     "bias-imc": Candidate(
         "BiasIMC", POSITIVE, {"alpha": [0.9, 0.99], "reg": ["0.01max", "0.05max"]}, features="either"

@@ -2,6 +2,8 @@
 
 from unseen.model_selection._evaluate import cross_validate
 from unseen.model_selection._folds import KFoldBoth, KFoldCols, KFoldEntries, KFoldRows
+from unseen.model_selection._halving import HalvingSearch
+from unseen.model_selection._optuna import OptunaSearch
 from unseen.model_selection._results import ResultTable
 from unseen.model_selection._scoring import Scorer, get_scorer, make_scorer
 from unseen.model_selection._search import GridSearch
@@ -12,10 +14,12 @@ from unseen.model_selection._time_splits import ForwardTime, split_last, split_t
 __all__ = [
     "ForwardTime",
     "GridSearch",
+    "HalvingSearch",
     "KFoldBoth",
     "KFoldCols",
     "KFoldEntries",
     "KFoldRows",
+    "OptunaSearch",
     "ResultTable",
     "Scorer",
     "Split",

@@ -31,7 +31,7 @@ from unseen.parallel import one_blas_thread
 from unseen.regularisers import parse_reg
 from unseen.typing import FloatArray
 
-__all__ = ["GridSearch"]
+__all__ = ["Candidate", "GridSearch", "Trial", "chains_of", "configured", "path_parameter", "told"]
 
 Candidate = dict[str, Any]
 Chain = list[int]
@@ -39,7 +39,7 @@ Chain = list[int]
 
 
 @dataclass(frozen=True)
-class _Trial:
+class Trial:
     """One candidate on one split."""
 
     candidate: int
@@ -156,12 +156,16 @@ class GridSearch(MetaEstimatorMixin, TransformerMixin, BaseEstimator):  # type: 
         candidates = self._candidates()
         trials = self._try_all(candidates, observations, features)
         self.results_ = self._summarise(candidates, trials)
+        return self._take_best(observations, features)
+
+    def _take_best(self, observations: Observations, features: SideFeatures) -> Self:
+        """Note the best of ``results_``, and refit it if that is wanted."""
         self.n_features_in_ = observations.shape[1]
         self.best_index_ = int(np.argmin([row["place"] for row in self.results_]))
         self.best_params_ = self.results_[self.best_index_]["params"]
         self.best_score_ = self.results_[self.best_index_]["score"]
         if self.refit:
-            self.best_estimator_ = _configured(self.estimator, self.best_params_)
+            self.best_estimator_ = configured(self.estimator, self.best_params_)
             fit_on(self.best_estimator_, observations, features)
         elif hasattr(self, "best_estimator_"):
             del self.best_estimator_  # of an earlier fit
@@ -207,9 +211,11 @@ class GridSearch(MetaEstimatorMixin, TransformerMixin, BaseEstimator):  # type: 
 
     def _best(self, method: str) -> Any:
         if not hasattr(self, "best_params_"):
-            raise NotFittedError(f"This GridSearch is not fitted yet; call fit before {method}")
+            raise NotFittedError(f"This {type(self).__name__} is not fitted yet; call fit before {method}")
         if not hasattr(self, "best_estimator_"):
-            raise NotFittedError(f"{method} needs a refitted model, but this GridSearch has refit=False")
+            raise NotFittedError(
+                f"{method} needs a refitted model, but this {type(self).__name__} has refit=False"
+            )
         return getattr(self.best_estimator_, method)
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -238,17 +244,17 @@ class GridSearch(MetaEstimatorMixin, TransformerMixin, BaseEstimator):  # type: 
 
     def _try_all(
         self, candidates: list[Candidate], observations: Observations, features: SideFeatures
-    ) -> list[list[_Trial]]:
+    ) -> list[list[Trial]]:
         """Trials of each candidate, split by split; splits are made one at a time."""
         warm = "warm_start" in self.estimator.get_params(deep=False)
-        penalty = _path_parameter(self.estimator)
-        chains = _chains(candidates, penalty) if warm else [[index] for index in range(len(candidates))]
+        penalty = path_parameter(self.estimator)
+        chains = chains_of(candidates, penalty) if warm else [[index] for index in range(len(candidates))]
         jobs = (
             delayed(_run_chain)(self.estimator, candidates, chain, split, self.scorer_, features)
             for split in iterate_splits(self.cv, observations)
             for chain in chains
         )
-        trials: list[list[_Trial]] = [[] for _ in candidates]
+        trials: list[list[Trial]] = [[] for _ in candidates]
         n_splits = count_splits(self.cv)
         total = None if n_splits is None else n_splits * len(candidates)
         with tqdm(total=total, desc="fits", disable=not self.verbose) as progress:
@@ -261,18 +267,18 @@ class GridSearch(MetaEstimatorMixin, TransformerMixin, BaseEstimator):  # type: 
             raise ParameterError(f"cv={self.cv!r} gives no split")
         return trials
 
-    def _summarise(self, candidates: list[Candidate], trials: list[list[_Trial]]) -> ResultTable:
+    def _summarise(self, candidates: list[Candidate], trials: list[list[Trial]]) -> ResultTable:
         errors = [next((t.error for t in tried if t.error is not None), None) for tried in trials]
         n_failed = sum(error is not None for error in errors)
         if n_failed == len(candidates):
             raise ParameterError(
-                f"all {n_failed} candidates failed; the first, {candidates[0]}, with {_told(errors[0])}"
+                f"all {n_failed} candidates failed; the first, {candidates[0]}, with {told(errors[0])}"
             ) from errors[0]
         if n_failed:
             first = next(index for index, error in enumerate(errors) if error is not None)
             warnings.warn(
                 f"{n_failed} of {len(candidates)} candidates failed and cannot be chosen; the first, "
-                f"{candidates[first]}, with {_told(errors[first])}. See `error` in results_.",
+                f"{candidates[first]}, with {told(errors[first])}. See `error` in results_.",
                 FitFailedWarning,
                 stacklevel=3,
             )
@@ -289,7 +295,7 @@ class GridSearch(MetaEstimatorMixin, TransformerMixin, BaseEstimator):  # type: 
                 "fold_scores": [t.score for t in tried],
                 "fit_time_s": float(np.mean([t.fit_time_s for t in tried])),
                 "place": int(places[index]),
-                "error": _told(errors[index]),
+                "error": told(errors[index]),
             }
             for index, tried in enumerate(trials)
         )
@@ -305,16 +311,16 @@ class GridSearch(MetaEstimatorMixin, TransformerMixin, BaseEstimator):  # type: 
             )
 
 
-def _configured(estimator: Any, params: Candidate) -> Any:
+def configured(estimator: Any, params: Candidate) -> Any:
     return clone(estimator).set_params(**clone(params, safe=False))
 
 
-def _path_parameter(estimator: Any) -> str:
+def path_parameter(estimator: Any) -> str:
     """Penalty along which one fit is a good start for the next."""
     return getattr(estimator, "path_parameter", "reg")
 
 
-def _chains(candidates: list[Candidate], penalty: str) -> list[Chain]:
+def chains_of(candidates: list[Candidate], penalty: str) -> list[Chain]:
     """Group candidates that differ only in a penalty, largest first."""
     groups: dict[tuple[Any, ...], Chain] = {}
     for index, candidate in enumerate(candidates):
@@ -340,7 +346,7 @@ def _run_chain(
     split: Split,
     scorer: Scorer,
     features: SideFeatures,
-) -> list[_Trial]:
+) -> list[Trial]:
     """Fit and score candidates one after the other, each from the one before where there are several."""
     trials = []
     model = None
@@ -348,11 +354,11 @@ def _run_chain(
         fit_time, score, failure = np.nan, np.nan, None
         try:
             if model is None:
-                model = _configured(estimator, candidates[index])
+                model = configured(estimator, candidates[index])
                 if len(chain) > 1:
                     model.set_params(warm_start=True)
             else:
-                penalty = _path_parameter(estimator)
+                penalty = path_parameter(estimator)
                 model.set_params(**{penalty: candidates[index][penalty]})
             fit_time = fit_on(model, split.train, features)
             score = scorer(model, split)
@@ -360,9 +366,9 @@ def _run_chain(
                 raise ParameterError(f"{scorer.name} is {score}")
         except Exception as error:
             failure, score, model = error, np.nan, None
-        trials.append(_Trial(index, score, fit_time, failure))
+        trials.append(Trial(index, score, fit_time, failure))
     return trials
 
 
-def _told(error: Exception | None) -> str | None:
+def told(error: Exception | None) -> str | None:
     return None if error is None else f"{type(error).__name__}: {error}"

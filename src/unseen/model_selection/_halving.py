@@ -1,0 +1,279 @@
+"""Search that gives up poor candidates early: successive halving over sweeps or cells."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.parallel import delayed
+from tqdm import tqdm
+
+from unseen.data import Observations
+from unseen.exceptions import ParameterError
+from unseen.model_selection._evaluate import SideFeatures, fit_on, iterate_splits, run_in_threads
+from unseen.model_selection._results import ResultTable
+from unseen.model_selection._scoring import Scorer, Scoring
+from unseen.model_selection._search import Candidate, GridSearch, Trial, chains_of, configured, path_parameter
+from unseen.model_selection._splits import Split
+from unseen.parallel import one_blas_thread
+from unseen.validation import check_choice, check_positive, check_rng
+
+__all__ = ["HalvingSearch", "takes_sweeps"]
+
+SMALLEST_SHARE = 0.05
+"""Of the training cells, in the first rung."""
+
+
+def takes_sweeps(estimator: Any) -> bool:
+    """Whether a fit can be stopped after some sweeps and be taken up again."""
+    known = estimator.get_params(deep=False)
+    return "warm_start" in known and isinstance(known.get("max_iter"), (int, np.integer))
+
+
+@dataclass
+class _Running:
+    """Candidates on one split, with the models that wait to be taken up again."""
+
+    split: Split
+    models: dict[int, Any] = field(default_factory=dict)
+    sweeps: dict[int, int] = field(default_factory=dict)
+
+
+class HalvingSearch(GridSearch):
+    """Choose parameters like `GridSearch`, in a part of its time: most candidates are given up early.
+
+    All candidates begin with a small budget; about one in ``factor`` goes on with ``factor`` times as much,
+    until the last few, ``factor`` of them, have the full budget. A budget is a number of sweeps where the
+    estimator has ``max_iter`` and ``warm_start``: models that stay are taken up where they were left, and
+    candidates that differ only in the penalty start from the next larger one. For others it is a share of the
+    training cells. Held-out cells are the same in every rung, and are never trained on.
+
+    The best candidate is among those with the full budget, and is refitted from scratch.
+
+    Parameters
+    ----------
+    estimator : completer
+        Cloned for each candidate; itself left alone. Its ``max_iter`` is the full budget of sweeps.
+    param_grid : dict of sequences, or list of such dicts
+        Values to try, as in scikit-learn's ``ParameterGrid``.
+    factor : float, default=3
+        How much more the next rung gets, and how many candidates the last one has.
+    resource : {"auto", "sweeps", "cells"}, default="auto"
+        What a budget is.
+    cv : int, splitter, Split or iterable of splits, default=5
+        What is held out; see `cross_validate`. Pass ``split_entries(X)`` for a single split.
+    scoring : str, Scorer or callable, default="rmse"
+        What to choose by; see `get_scorer`.
+    refit : bool, default=True
+        Fit the best candidate on all cells.
+    n_jobs : int or None, default=1
+        Splits at a time, in threads; None for all cores.
+    verbose : int, default=0
+        1 shows a progress bar.
+    random_state : int or Generator, default=0
+        Source of the cells of the first rungs, where these are shares of the cells.
+
+    Attributes
+    ----------
+    best_params_ : dict
+        Parameters of the best candidate.
+    best_score_ : float
+        Its mean score over the splits.
+    best_index_ : int
+        Its position in ``results_``.
+    best_estimator_ : completer
+        Refitted on all cells, with ``refit=True``.
+    results_ : ResultTable
+        A dict for each candidate, as of `GridSearch`, with the ``rung`` that it reached and its ``sweeps``.
+        Scores of candidates that were given up are those of their last rung.
+    n_sweeps_ : int
+        Sweeps of all fits but the last together.
+    n_rungs_ : int
+        Rungs.
+    n_splits_ : int
+        Number of splits.
+    scorer_ : Scorer
+        What was measured.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unseen import MatrixFactorization
+    >>> from unseen.model_selection import HalvingSearch
+    >>> X = np.outer(np.arange(1.0, 21.0), np.arange(1.0, 16.0)) / 50
+    >>> model = MatrixFactorization(rank=1, max_iter=27, random_state=0)
+    >>> search = HalvingSearch(model, {"reg": [1e-3, 1e-1, 1e3]}, cv=3).fit(X)
+    >>> search.best_params_, search.n_rungs_
+    ({'reg': 0.001}, 2)
+    """
+
+    n_sweeps_: int
+    n_rungs_: int
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]],
+        factor: float = 3,
+        *,
+        resource: str = "auto",
+        cv: Any = 5,
+        scoring: Scoring = "rmse",
+        refit: bool = True,
+        n_jobs: int | None = 1,
+        verbose: int = 0,
+        random_state: Any = 0,
+    ) -> None:
+        super().__init__(
+            estimator, param_grid, cv=cv, scoring=scoring, refit=refit, n_jobs=n_jobs, verbose=verbose
+        )
+        self.factor = factor
+        self.resource = resource
+        self.random_state = random_state
+
+    def _by_sweeps(self, candidates: list[Candidate]) -> bool:
+        able = takes_sweeps(self.estimator)
+        if check_choice("resource", self.resource, ("auto", "sweeps", "cells")) == "auto":
+            return able and not any("max_iter" in candidate for candidate in candidates)
+        if self.resource == "sweeps" and not able:
+            raise ParameterError(
+                f"resource='sweeps', but {type(self.estimator).__name__} has no max_iter and warm_start, by "
+                "which a fit could be taken up again; use 'cells'"
+            )
+        return self.resource == "sweeps"
+
+    def _budgets(self, n_candidates: int, factor: float) -> list[float]:
+        """Shares of the full budget, the last of which is one."""
+        n_rungs = 1 + int(np.floor(np.log(n_candidates) / np.log(factor) + 1e-9))
+        return [factor ** float(rung - n_rungs + 1) for rung in range(n_rungs)]
+
+    def _try_all(
+        self, candidates: list[Candidate], observations: Observations, features: SideFeatures
+    ) -> list[list[Trial]]:
+        factor = check_positive("factor", self.factor)
+        if factor <= 1:
+            raise ParameterError(f"factor must be above 1, got {self.factor!r}")
+        by_sweeps = self._by_sweeps(candidates)
+        rng = check_rng(self.random_state)
+        running = [_Running(split) for split in iterate_splits(self.cv, observations)]
+        self.n_splits_ = len(running)
+        if not running:
+            raise ParameterError(f"cv={self.cv!r} gives no split")
+        orders = [] if by_sweeps else [rng.permutation(run.split.train.nnz) for run in running]
+        budgets = self._budgets(len(candidates), factor)
+        self.n_rungs_ = len(budgets)
+        # A few are left to decide between at the full budget.
+        last = min(len(candidates), round(factor))
+        sizes = np.geomspace(len(candidates), last, len(budgets)).round().astype(int).tolist()
+        alive = list(range(len(candidates)))
+        trials: list[list[Trial]] = [[] for _ in candidates]
+        self._rungs, self._spent = [0] * len(candidates), [0] * len(candidates)
+        with tqdm(total=len(budgets), desc="rungs", disable=not self.verbose) as progress:
+            for rung, share in enumerate(budgets):
+                jobs = (
+                    delayed(_one_split)(
+                        self.estimator,
+                        candidates,
+                        alive,
+                        run,
+                        share,
+                        by_sweeps,
+                        None if by_sweeps else orders[number],
+                        self.scorer_,
+                        features,
+                    )
+                    for number, run in enumerate(running)
+                )
+                found = list(run_in_threads(jobs, self.n_jobs))
+                for index in alive:
+                    trials[index] = [trial for split in found for trial in split if trial.candidate == index]
+                    self._rungs[index] = rung
+                if rung + 1 < len(budgets):
+                    alive = self._best_of(alive, trials, sizes[rung + 1])
+                    for run in running:
+                        run.models = {index: run.models[index] for index in alive if index in run.models}
+                progress.update()
+        for run in running:
+            for index, sweeps in run.sweeps.items():
+                self._spent[index] += sweeps
+        self.n_sweeps_ = sum(self._spent)
+        return trials
+
+    def _best_of(self, alive: list[int], trials: list[list[Trial]], count: int) -> list[int]:
+        sign = -1.0 if self.scorer_.greater_is_better else 1.0
+        badness = {index: sign * float(np.mean([trial.score for trial in trials[index]])) for index in alive}
+        order = sorted(alive, key=lambda index: (np.isnan(badness[index]), badness[index], index))
+        return sorted(order[:count])
+
+    def _summarise(self, candidates: list[Candidate], trials: list[list[Trial]]) -> ResultTable:
+        results = super()._summarise(candidates, trials)
+        # Only scores of the same rung can be compared: those that went further are before the others.
+        order = sorted(range(len(results)), key=lambda index: (-self._rungs[index], results[index]["place"]))
+        last = max(self._rungs)
+        for place, index in enumerate(order):
+            results[index]["place"] = place + 1
+            results[index]["rung"], results[index]["sweeps"] = self._rungs[index], self._spent[index]
+        if all(results[index]["error"] for index in range(len(results)) if self._rungs[index] == last):
+            raise ParameterError("all candidates of the last rung failed; see the warnings above")
+        return results
+
+
+@one_blas_thread()
+def _one_split(
+    estimator: Any,
+    candidates: list[Candidate],
+    alive: list[int],
+    run: _Running,
+    share: float,
+    by_sweeps: bool,
+    order: Any,
+    scorer: Scorer,
+    features: SideFeatures,
+) -> list[Trial]:
+    """Bring all candidates that are left to the budget of the rung, and score them."""
+    penalty = path_parameter(estimator)
+    trials = []
+    train = run.split.train
+    if not by_sweeps and share < 1:
+        kept = np.zeros(train.nnz, dtype=bool)
+        kept[order[: max(1, round(max(share, SMALLEST_SHARE) * train.nnz))]] = True
+        train = train.select(kept)
+    chains = [[place] for place in range(len(alive))]
+    if by_sweeps:
+        chains = chains_of([candidates[index] for index in alive], penalty)
+    for chain in chains:
+        before = None
+        for place in chain:
+            index = alive[place]
+            fit_time, score, failure = np.nan, np.nan, None
+            try:
+                model = run.models.pop(index, None)
+                if by_sweeps:
+                    full = int(estimator.get_params(deep=False)["max_iter"])
+                    budget = max(1, round(share * full))
+                    if model is None and before is not None:
+                        model = copy.deepcopy(before).set_params(**{penalty: candidates[index][penalty]})
+                    elif model is None:
+                        model = configured(estimator, candidates[index])
+                    more = max(1, budget - run.sweeps.get(index, 0))
+                    model.set_params(warm_start=True, max_iter=more)
+                else:
+                    model = configured(estimator, candidates[index])
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", ConvergenceWarning)
+                    fit_time = fit_on(model, train, features)
+                run.sweeps[index] = run.sweeps.get(index, 0) + int(getattr(model, "n_iter_", 1) or 1)
+                score = scorer(model, run.split)
+                if not np.isfinite(score):
+                    raise ParameterError(f"{scorer.name} is {score}")
+                if by_sweeps:
+                    run.models[index] = before = model
+            except Exception as error:
+                failure, score, before = error, np.nan, None
+            trials.append(Trial(index, score, fit_time, failure))
+    return trials
