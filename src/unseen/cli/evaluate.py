@@ -75,7 +75,9 @@ def evaluate(
     ),
     exclude: Annotated[
         Path | None,
-        typer.Option(metavar="DATA", help="Training cells, left out of the lists of @K measures of a model."),
+        typer.Option(
+            metavar="DATA", help="Training cells, left out of lists (@K) [those that the model holds]."
+        ),
     ] = None,
     task: o.Task = None,
     row: o.Row = None,

@@ -11,11 +11,12 @@ import numpy as np
 import unseen
 from unseen.cli.errors import UsageError
 from unseen.cli.link_scoring import refuse_common_links, score_links
-from unseen.cli.lists import exclusions
+from unseen.cli.lists import exclusions, seen_cells
 from unseen.cli.methods import MEASURES, task_of
 from unseen.cli.output import Output
 from unseen.cli.sources import is_of_links, like_training, training_ids, within_training
 from unseen.data import Observations
+from unseen.metrics._lists import contains
 from unseen.model_selection import (
     ForwardTime,
     KFoldBoth,
@@ -74,7 +75,8 @@ def score_model(
         columns = {**columns, "has_values": False}
     links = is_of_links(model)
     as_list = links and not names
-    if by_segment and (links or exclude is None):
+    holds_cells = getattr(model, "seen_", None) is not None
+    if by_segment and (links or (exclude is None and not holds_cells)):
         raise UsageError(
             "--segments needs --exclude, the cells that the model was fitted to, and is not for links"
         )
@@ -87,7 +89,9 @@ def score_model(
     cells = like_training(model, test_path, **columns, links=links, weighted=not links).read()
     ids = training_ids(model, "row"), training_ids(model, "col")
     test, n_lost = within_training(cells, *ids, test_path, unknown, links=links)
-    if exclude is None:
+    if exclude is None and holds_cells and not links:
+        train = without(seen_cells(model), test)
+    elif exclude is None:
         train = test.select(np.zeros(test.nnz, dtype=bool))
     else:
         how = {name: columns[name] for name in ("row", "col", "sep", "header", "encoding", "wide")}
@@ -118,6 +122,11 @@ def score_model(
             show_segments(out, list(found), names)
 
     out.result(document, show)
+
+
+def without(cells: Observations, others: Observations) -> Observations:
+    """Cells that are not among others: what is tested may come up in lists."""
+    return cells.select(~contains(others.csr, cells.rows, cells.indices))
 
 
 def show_segments(out: Output, lines: list[dict[str, Any]], names: list[str]) -> None:

@@ -32,16 +32,18 @@ def unreadable(path: PathLike, line: int | None, reason: str) -> InvalidDataErro
 def open_text(path: PathLike, encoding: str = "utf-8") -> Iterator[IO[str]]:
     """Open a plain or gzipped text file; damage to the file is reported with its name."""
     opener = gzip.open if Path(path).suffix == ".gz" else open
-    if encoding.lower() in ("utf-8", "utf8"):
-        encoding = "utf-8-sig"  # the same, less the mark that some programs write first
+    # The same, less the mark that some programs write first.
+    unmarked = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
     try:
         # newline="" leaves line ends to the csv module, which must see those inside quotes.
-        with opener(path, "rt", encoding=encoding, newline="") as handle:
+        with opener(path, "rt", encoding=unmarked, newline="") as handle:
             yield cast(IO[str], handle)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise unreadable(path, None, f"the compressed file is damaged or cut short ({error}).") from error
     except UnicodeDecodeError as error:
-        raise unreadable(path, None, f"not {encoding} text ({error}); pass the right encoding.") from error
+        raise unreadable(
+            path, None, f"not {encoding} text ({error}); pass the right encoding, such as latin-1."
+        ) from error
 
 
 class GrowingArray:
