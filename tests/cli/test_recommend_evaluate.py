@@ -113,7 +113,21 @@ class TestEvaluate:
 
     def test_cross_validation_is_that_of_the_library(self, run, files, cells):
         document = run(
-            "evaluate", files.ratings, "--method", "mf", "--rank", 2, "--folds", 3, "--seed", 5, "--json"
+            "evaluate",
+            files.ratings,
+            "--method",
+            "mf",
+            "--rank",
+            2,
+            "--reg",
+            1,
+            "--center",
+            "none",
+            "--folds",
+            3,
+            "--seed",
+            5,
+            "--json",
         ).document
         direct = cross_validate(
             unseen.MatrixFactorization(2, random_state=5, reg=1.0, center="none"),
