@@ -159,7 +159,7 @@ class Problem(Scores):
         for term in self.terms:
             for side, a_map in (("row", term.row_map), ("col", term.col_map)):
                 n_entities = self.observations.shape[0 if side == "row" else 1]
-                for name, value in a_map.init(self.features[side], n_entities, rng).items():
+                for name, value in a_map.init(self.features_of(a_map, side), n_entities, rng).items():
                     state[term.key(f"{side}_map.{name}")] = value
             row, col = self.designs(term, state)
             dtype = self.observations.dtype

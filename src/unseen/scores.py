@@ -20,6 +20,8 @@ from unseen.linalg.blocked import matmul
 from unseen.linalg.designs import Design
 from unseen.linalg.factors import Pair, core_pair
 from unseen.linalg.score_gradient import ScoreGradient
+from unseen.maps import FeatureMap
+from unseen.maps.joined import Seen, history_of
 from unseen.sensing import MeasuredGradient
 from unseen.state import State, map_params
 from unseen.terms import BoundTerm, Term
@@ -100,12 +102,19 @@ class Scores:
             last, design = self._last_designs[key]
             if all(last[name] is params[name] for name in a_map.learned):
                 return design
-        design = a_map.apply(self.features[side], n_entities, params, self.n_threads)
+        design = a_map.apply(self.features_of(a_map, side), n_entities, params, self.n_threads)
         if a_map.learned:
             self._last_designs[key] = (params, design)
         else:
             self._fixed_designs[key] = design
         return design
+
+    def features_of(self, a_map: FeatureMap, side: str) -> Features | None:
+        """What a map of one side gets: the features, and the observed cells for maps that read them."""
+        features, cells = self.features[side], self.observations
+        if not a_map.reads_cells:
+            return features
+        return Seen(features, history_of(cells, cells.weights, side, cells.dtype))  # type: ignore[return-value]
 
     def pair(self, term: BoundTerm, state: State) -> Pair:
         """Factors ``P, Q`` of one term's scores; a full core goes to its narrower side."""

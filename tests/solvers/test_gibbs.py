@@ -90,10 +90,11 @@ def test_coefficient_draws_have_the_closed_form_moments(form, planted, monkeypat
     ridge = RidgeDraws(design)
     assert ridge.side == {"centred": "direct"}.get(form, form)
     weight, precision, target = 1.7, wishart(4.0, np.eye(2), rng), rng.normal(size=(n, 2))
-    root = np.linalg.inv(np.linalg.cholesky(precision))
+    lower = np.linalg.cholesky(precision)
+    inverse = np.linalg.inv(lower)
     count = 1500
     numbers = planted * rng.standard_normal((count, n + d, 2))
-    draws = np.array([ridge.draw(target, weight, root, noise).ravel() for noise in numbers])
+    draws = np.array([(ridge.draw(target @ lower, weight, noise) @ inverse).ravel() for noise in numbers])
     inner = np.linalg.inv(x.T @ x + weight * np.eye(d))
     z = worst_z(draws, (inner @ x.T @ target).ravel(), np.kron(inner, np.linalg.inv(precision)))
     assert z < 4.5 if planted == 1.0 else z > 5
@@ -129,13 +130,15 @@ def joint_draws(count: int, width: int, seed: int, *, with_features: bool, forge
                 group.weight = weights[place]
             others = prior.location() - group.fitted
             group.draw(rows - others, prior.precision, rng.standard_normal((n + 2, width)), rng)
-        found.append([np.trace(prior.precision) / width**2, *(group.weight for group in prior.groups)])
+        found.append(
+            [np.trace(prior.precision) / width**2, *(np.log2(group.weight) / 4.0 for group in prior.groups)]
+        )
     return np.array(found)
 
 
 @pytest.mark.parametrize("with_features", [False, True])
 def test_alternating_data_and_prior_gives_the_prior_back(with_features):
-    # E[precision] = width I and E[weight] = 1 under the prior, whatever the data in between.
+    # E[precision] = width I and E[log2 weight] = 4 under the prior, whatever the data in between.
     draws = joint_draws(1500, 2, 4, with_features=with_features, forget=False)
     error = draws.std(axis=0) / np.sqrt(effective_samples(draws))
     assert np.all(np.abs(draws.mean(axis=0) - 1.0) < 4 * error)

@@ -5,16 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from scipy.special import ndtr, ndtri
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from unseen.cores import LowRank
 from unseen.data import Observations
 from unseen.estimators.factored import FactoredCompleter
 from unseen.estimators.ids import Places
 from unseen.exceptions import NotInductiveError
+from unseen.linalg.designs import Design
 from unseen.losses import cells_that_count
+from unseen.maps import FeatureMap, History, Identity, Joined
+from unseen.maps.joined import Seen, history_of
 from unseen.solvers import Gibbs, Posterior
+from unseen.state import map_params
 from unseen.typing import Array, Features, FloatArray
 from unseen.validation import check_fraction
 
@@ -56,13 +62,44 @@ class AveragedCompleter(FactoredCompleter):
         posterior = self._posterior
         if posterior is None:
             return super()._term_embeddings(side, features, count)
-        raise NotInductiveError(self._why_not_inductive(side))
+        a_map = self._factor_map(side)
+        if not (isinstance(a_map, Joined) and a_map.needs_features):
+            raise NotInductiveError(self._why_not_inductive(side))
+        designs = self._feature_designs(side, features, count, None)
+        return [posterior.embed(side, designs, count)]
+
+    def _factor_map(self, side: str) -> FeatureMap:
+        term = next(term for term in self.terms_ if isinstance(term.parts()[2], LowRank))
+        return term.parts()[0 if side == "row" else 1]
+
+    def _feature_designs(
+        self, side: str, features: Features | None, count: int, cells: Observations | None
+    ) -> list[Design | None]:
+        """Designs of new rows or columns by groups of features; None for unknown histories."""
+        a_map = self._factor_map(side)
+        if not isinstance(a_map, Joined):
+            return []
+        groups = [part for part in a_map.maps if not isinstance(part, Identity)]
+        place = next(i for i, term in enumerate(self.terms_) if isinstance(term.parts()[2], LowRank))
+        params = map_params(self.state_, place, side)
+        if cells is None:
+            history = sparse.csr_array((count, 0), dtype=self.row_factors_.dtype)
+        else:
+            history = history_of(cells, cells.weights, side, self.row_factors_.dtype)
+        source = Seen(features, history)
+        found = a_map.feature_designs(source, count, params, self._n_threads())
+        return [
+            None if cells is None and isinstance(part, History) else design
+            for part, design in zip(groups, found, strict=True)
+        ]
 
     def _solve_rows(self, cells: Observations, row_features: Features | None) -> FloatArray:
         posterior = self._posterior
         if posterior is None:
             return super()._solve_rows(cells, row_features)
-        return posterior.fold_in(cells_that_count(cells), self.col_factors_, [], n_threads=self._n_threads())
+        cells = cells_that_count(cells)
+        designs = self._feature_designs("row", row_features, cells.shape[0], cells)
+        return posterior.fold_in(cells, self.col_factors_, designs, n_threads=self._n_threads())
 
     # -- spread ----------------------------------------------------------------------
 

@@ -11,11 +11,11 @@ from unseen.data import Observations
 from unseen.estimators.composed import ComposedCompleter, Composition
 from unseen.exceptions import ParameterError
 from unseen.losses import Squared
-from unseen.maps import Constant, Identity
+from unseen.maps import Constant, FeatureMap, Given, History, Identity, Joined
 from unseen.solvers import Gibbs
 from unseen.terms import Term
 from unseen.typing import Features, FloatArray
-from unseen.validation import check_count
+from unseen.validation import check_choice, check_count
 
 __all__ = ["BayesianMF"]
 
@@ -25,14 +25,20 @@ class BayesianMF(ComposedCompleter):
 
     a_ij ~ N(mu + b_i + c_j + u_i . v_j, 1 / (alpha w_ij)),   (u_i, b_i) ~ N(m, L^-1),   (v_j, c_j) likewise
 
-    with mu the mean of the observed cells and w the weights of cells. The precision L of each side, its mean
-    m and the noise alpha are drawn along with the factors, so there is no penalty to choose. The prediction
+    with mu the mean of the observed cells and w the weights of cells. With features x_i of the rows the prior
+    is ``N(m + B'x_i, L^-1)``, with coefficients B and a weight of their size that are learned; those of
+    columns and histories likewise. Rows and columns without cells are predicted by their features. The
+    precision L of each side, its mean m and the noise alpha are drawn along with the factors, so there is no
+    penalty to choose. The prediction
     is the mean over ``n_samples`` draws; their spread and the noise give intervals.
 
     Parameters
     ----------
     rank : int, default=20
         Columns of the factors; more does not overfit, it takes longer.
+    history : {False, "rows", "cols", True}, default=False
+        Take which cells a row, a column, or each of both has as features of it (SVD++ and its mirror image),
+        from the training cells of the fit.
     n_samples : int, default=50
         Draws that are kept; the factors of the mean have ``n_samples * (rank + 2)`` columns.
     burn_in : int, default=50
@@ -44,6 +50,8 @@ class BayesianMF(ComposedCompleter):
     clip : (float, float) or "observed", optional
         Bounds of predictions and intervals, or the smallest and largest observed value. Means are clipped,
         not draws; ``raw=True`` gives them unclipped.
+    standardize : bool, default=True
+        Centre features and scale them to unit variance; sparse ones stay sparse.
 
     Attributes
     ----------
@@ -75,35 +83,46 @@ class BayesianMF(ComposedCompleter):
         self,
         rank: int = 20,
         *,
+        history: bool | Literal["rows", "cols"] = False,
         n_samples: int = 50,
         burn_in: int = 50,
         thin: int = 2,
         precision: Literal["full", "diagonal"] = "full",
         clip: tuple[float, float] | Literal["observed"] | None = None,
+        standardize: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
         self.rank = rank
+        self.history = history
         self.n_samples = n_samples
         self.burn_in = burn_in
         self.thin = thin
         self.precision = precision
         self.clip = clip
+        self.standardize = standardize
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
     def _compose(self, has_row_features: bool, has_col_features: bool) -> Composition:
-        if has_row_features or has_col_features:
-            raise ParameterError("BayesianMF takes no row_features or col_features; use IMC")
+        history = check_choice("history", self.history, (False, "rows", "cols", True))
+        rows = self._side_map(has_row_features, history in ("rows", True))
+        cols = self._side_map(has_col_features, history in ("cols", True))
         terms = [
-            Term(Identity(), Identity(), LowRank(check_count("rank", self.rank))),
-            Term(Identity(), Constant(), Full()),
-            Term(Constant(), Identity(), Full()),
+            Term(rows, cols, LowRank(check_count("rank", self.rank))),
+            Term(rows, Constant(), Full()),
+            Term(Constant(), cols, Full()),
         ]
         solver = Gibbs(self.n_samples, self.burn_in, self.thin, self.precision)
         return Composition(terms, Squared(), solver)
+
+    def _side_map(self, has_features: bool, has_history: bool) -> FeatureMap:
+        parts: list[FeatureMap] = [Identity()]
+        parts += [Given(self.standardize)] if has_features else []
+        parts += [History()] if has_history else []
+        return Joined(parts) if len(parts) > 1 else parts[0]
 
     def _fit_validated(self, cells: Observations, features: dict[str, Features | None]) -> None:
         self.clip_ = _bounds(self.clip, cells)

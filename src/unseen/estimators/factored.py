@@ -16,7 +16,7 @@ from unseen.estimators.refreshing import as_cols, mirrored
 from unseen.exceptions import NotInductiveError
 from unseen.linalg.designs import Design
 from unseen.losses import Loss, blank_of
-from unseen.maps import Identity
+from unseen.maps import History, Identity, Joined
 from unseen.offsets import Offsets, row_biases
 from unseen.problem import Pair, core_pair
 from unseen.solvers.rows import FreeTerm, solve_rows
@@ -71,6 +71,11 @@ class FactoredCompleter(Completer):
         for index, (term, width) in enumerate(zip(self.terms_, self.widths_, strict=True)):
             row_map, col_map, _, _ = term.parts()
             a_map = row_map if side == "row" else col_map
+            if isinstance(a_map, Joined | History):
+                raise NotInductiveError(
+                    f"{type(a_map).__name__} speaks about new {side}s only where the model averages; "
+                    "use solver=Gibbs()"
+                )
             if not a_map.inductive or (a_map.needs_features and features is None):
                 parts.append(np.zeros((count, width), dtype=self.row_factors_.dtype))
                 continue

@@ -28,11 +28,11 @@ def wishart(degrees: float, inverse_scale: Array, rng: np.random.Generator) -> A
 
 
 class RidgeDraws:
-    """Draws of B in ``R = X B + E`` with rows of E ~ N(0, L^-1) and B ~ matrix normal (0, I / weight, L^-1).
+    """Draws of B in ``R = X B + E`` with E ~ N(0, 1) and B ~ N(0, 1 / weight), all entries independent.
 
-    B is distributed as N((X'X + weight I)^-1 X'R) with covariance (X'X + weight I)^-1 times L^-1. The smaller
-    of X'X and XX' is diagonalised once, so that a draw costs products; where both are large, each draw
-    is a perturbed system, solved by conjugate gradients.
+    A column is distributed as N(A^-1 X'r, A^-1) with A = X'X + weight I. The smaller of X'X and XX' is
+    diagonalised once, so that a draw costs products; where both are large, each draw is a perturbed system,
+    solved by conjugate gradients.
 
     Parameters
     ----------
@@ -48,7 +48,25 @@ class RidgeDraws:
             self._values, self._vectors = np.linalg.eigh(_square(design, by_column=self.side == "direct"))
             self._values = np.maximum(self._values, 0.0)
 
-    def draw(self, target: FloatArray, weight: float, root: Array, noise: FloatArray) -> FloatArray:
+    def evidence(self, target: FloatArray, weights: Array) -> Array | None:
+        """Log density of R, up to a constant, for each of some weights, B integrated out.
+
+        None where the system is not diagonalised.
+        """
+        if self.side == "cg":
+            return None
+        if self.side == "direct":
+            along = self._vectors.T @ self.design.tdot(target)
+            sizes = np.einsum("ik,ik->i", along, along) / np.maximum(self._values, 1e-300)
+            sizes[self._values <= 1e-10 * self._values.max(initial=0.0)] = 0.0
+        else:
+            turned = self._vectors.T @ target
+            sizes = np.einsum("ik,ik->i", turned, turned)
+        stretch = 1.0 + self._values[:, None] / weights
+        k = target.shape[1]
+        return np.asarray(-0.5 * np.sum(k * np.log(stretch) + sizes[:, None] / stretch, axis=0))
+
+    def draw(self, target: FloatArray, weight: float, noise: FloatArray) -> FloatArray:
         """One draw.
 
         Parameters
@@ -56,9 +74,7 @@ class RidgeDraws:
         target : array of shape (n, k)
             R.
         weight : float
-            Precision of the coefficients, in units of L.
-        root : array of shape (k, k)
-            ``root' root = L^-1``.
+            Precision of the coefficients.
         noise : array of shape (d + n, k)
             Standard normal numbers.
 
@@ -67,16 +83,16 @@ class RidgeDraws:
         array of shape (d, k)
         """
         d = self.design.shape[1]
-        own, cells = noise[:d] @ root, noise[d:] @ root
+        own, cells = noise[:d], noise[d:]
         if self.side == "direct":
-            stiff = (self._values + weight)[:, None]
+            stiff = self._values[:, None] + weight
             along = self._vectors.T @ self.design.tdot(target)
             return np.asarray(self._vectors @ (along / stiff + own / np.sqrt(stiff)))
         if self.side == "dual":
             # A draw of the prior, moved by what the perturbed data say of its error (Matheron).
             prior = own / np.sqrt(weight)
             gap = target + cells - self.design.dot(prior)
-            solved = self._vectors @ ((self._vectors.T @ gap) / (self._values + weight)[:, None])
+            solved = self._vectors @ ((self._vectors.T @ gap) / (self._values[:, None] + weight))
             return np.asarray(prior + self.design.tdot(solved))
 
         def operator(x: FloatArray) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from unseen.maps.base import FeatureMap
 from unseen.maps.fourier import Fourier
+from unseen.maps.joined import History, Joined
 from unseen.maps.linear import Constant, Given, Identity, IdentityWithOnes, WithOnes
 from unseen.maps.nystrom import Nystrom
 from unseen.maps.standardized import Standardized
@@ -13,8 +14,10 @@ __all__ = [
     "FeatureMap",
     "Fourier",
     "Given",
+    "History",
     "Identity",
     "IdentityWithOnes",
+    "Joined",
     "Nystrom",
     "Standardized",
     "Tanh",

@@ -35,6 +35,9 @@ class FeatureMap(BaseEstimator):  # type: ignore[misc]
         Whether the side must come with features.
     by_entity : bool
         Whether each entity has one row of coefficients of its own, and there are no others.
+    reads_cells : bool
+        Whether the design comes from the training cells; ``features`` are then a
+        :class:`~unseen.maps.joined.Seen`.
     learned : tuple of str
         Names of the params that a solver may move; their gradient comes from
         :meth:`pullback`. Empty for a fixed map.
@@ -43,6 +46,7 @@ class FeatureMap(BaseEstimator):  # type: ignore[misc]
     inductive: ClassVar[bool] = True
     needs_features: ClassVar[bool] = True
     by_entity: ClassVar[bool] = False
+    reads_cells: ClassVar[bool] = False
 
     @property
     def learned(self) -> tuple[str, ...]:

@@ -11,7 +11,8 @@ from unseen import kernels
 from unseen.cores import Full, LowRank
 from unseen.exceptions import TooLargeError
 from unseen.linalg.designs import Design
-from unseen.maps import Constant, FeatureMap, Identity
+from unseen.maps import Constant, FeatureMap, History, Identity, Joined
+from unseen.maps.joined import JoinedDesign
 from unseen.problem import Problem
 from unseen.regularisers import Separable
 from unseen.solvers.base import CellTerms, Monitor, Solver, Sweep, by_column
@@ -158,6 +159,8 @@ class _Side:
         self.means = np.empty_like(start)
         self.cells = cells
         self.prior = SidePrior(start.shape[1], designs, diagonal=diagonal)
+        self.forgotten = [False] * len(designs)
+        """Coefficients of which groups are not kept."""
 
 
 class _Chain:
@@ -190,7 +193,11 @@ class _Chain:
         for place, (name, length, own) in enumerate(zip(("row", "col"), cells.shape, in_order, strict=True)):
             start = 0.3 * self.normals((length, self.layout.own(name)), START + place)
             designs = _feature_designs(problem, parts.factors, name, state)
+            a_map = parts.factors.row_map if name == "row" else parts.factors.col_map
             self.sides[name] = _Side(place, start, designs, own, diagonal=diagonal)
+            if isinstance(a_map, Joined) and name == "col":
+                features = [part for part in a_map.maps if not isinstance(part, Identity)]
+                self.sides[name].forgotten = [isinstance(part, History) for part in features]
 
     def normals(self, shape: tuple[int, int], block: int) -> FloatArray:
         """Normal numbers of this sweep for one block of what is drawn."""
@@ -278,7 +285,12 @@ class _Kept:
             # Rows were drawn last, so their means belong to the columns as they are: means of products of
             # these vary less than those of two draws.
             self.draws[name].append((side.means if name == "row" else side.drawn).copy())
-            self.priors[name].append((prior.mean, prior.precision, [g.coefficients for g in prior.groups]))
+            coefficients = [
+                # In single precision, they may be many; nobody asks new columns for their history.
+                group.coefficients.astype(np.float32)[: 0 if forgotten else None]
+                for group, forgotten in zip(prior.groups, side.forgotten, strict=True)
+            ]
+            self.priors[name].append((prior.mean, prior.precision, coefficients))
 
     def posterior(self) -> tuple[Posterior, FloatArray, FloatArray]:
         """All of it, and the factors of the mean."""
@@ -340,9 +352,11 @@ def _bias_side(term: BoundTerm) -> str | None:
 
 def _free(a_map: FeatureMap) -> bool:
     """Whether each entity has coefficients of its own."""
-    return isinstance(a_map, Identity)
+    return isinstance(a_map, Identity) or (isinstance(a_map, Joined) and a_map.has_own)
 
 
 def _feature_designs(problem: Problem, term: BoundTerm, side: str, state: State) -> list[Design]:
     """Designs of the features of one side, by groups."""
-    return []
+    row, col = problem.designs(term, state)
+    design = row if side == "row" else col
+    return design.feature_parts if isinstance(design, JoinedDesign) else []

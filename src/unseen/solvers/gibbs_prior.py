@@ -1,7 +1,7 @@
 """What is believed of the rows (or columns) of a chain before their cells are seen, and learned with them.
 
 u_i ~ N(m + sum_g B_g' x_gi, L^-1),    (m, L) ~ Normal-Wishart(0, beta = 2, W = I, nu = k),
-B_g | L ~ matrix normal (0, I / l_g, L^-1),    l_g ~ Gamma
+B_g | L ~ matrix normal (0, I / l_g, L^-1),    l_g even on a grid of powers of two
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ __all__ = ["FeatureGroup", "SidePrior"]
 
 BETA = 2.0
 """Cells that the mean of the prior is worth."""
-SHAPE, RATE = 1.0, 1.0
-"""Of the Gamma distribution of the weights of coefficients."""
+WEIGHTS = 2.0 ** np.arange(-8.0, 16.5, 0.5)
+"""What the weight of a group may be, all as likely before the data."""
 
 
 class FeatureGroup:
-    """Features that share one weight, and their coefficients.
+    """Features whose coefficients share one weight.
 
     Parameters
     ----------
@@ -37,17 +37,31 @@ class FeatureGroup:
     def __init__(self, design: Design, width: int) -> None:
         self.draws = RidgeDraws(design)
         self.design = design
-        self.weight = 1.0
+        self.weight = 16.0
         self.coefficients: FloatArray = np.zeros((design.shape[1], width))
         self.fitted: FloatArray = np.zeros((design.shape[0], width))
 
     def draw(self, target: FloatArray, precision: Array, noise: FloatArray, rng: np.random.Generator) -> None:
-        """Coefficients and their weight, given what they are to explain."""
-        root = np.linalg.inv(np.linalg.cholesky(precision))
-        self.coefficients = self.draws.draw(np.ascontiguousarray(target), self.weight, root, noise)
-        self.fitted = self.design.dot(np.ascontiguousarray(self.coefficients))
-        size = float(np.sum(precision * gram(self.coefficients)))
-        self.weight = float(rng.gamma(SHAPE + 0.5 * self.coefficients.size, 1.0 / (RATE + 0.5 * size)))
+        """Weight and coefficients, given what they are to explain and the precision of the rest.
+
+        The weight is drawn with the coefficients integrated out: given many of them it would hardly move.
+        """
+        lower = np.linalg.cholesky(precision)
+        white = np.ascontiguousarray(target @ lower)
+        evidence = self.draws.evidence(white, WEIGHTS)
+        if evidence is not None:
+            self.weight = _chosen(evidence, rng)
+        drawn = self.draws.draw(white, self.weight, noise)
+        self.coefficients = np.ascontiguousarray(drawn @ np.linalg.inv(lower))
+        self.fitted = self.design.dot(self.coefficients)
+        if evidence is None:
+            size = float(np.sum(drawn * drawn))
+            self.weight = _chosen(0.5 * drawn.size * np.log(WEIGHTS) - 0.5 * size * WEIGHTS, rng)
+
+
+def _chosen(log_density: Array, rng: np.random.Generator) -> float:
+    chances = np.exp(log_density - log_density.max())
+    return float(rng.choice(WEIGHTS, p=chances / chances.sum()))
 
 
 class SidePrior:
@@ -92,8 +106,8 @@ class SidePrior:
         """Mean and precision given what the features leave, and the coefficients, whose prior they scale."""
         n, k = rest.shape
         centre = rest.sum(axis=0) / max(n, 1)
-        rest = np.ascontiguousarray(rest - centre)
-        squares = np.eye(k) + gram(rest) + BETA * n / (BETA + n) * np.outer(centre, centre)
+        squares = np.eye(k) + gram(np.ascontiguousarray(rest - centre))
+        squares += BETA * n / (BETA + n) * np.outer(centre, centre)
         degrees = float(k + n)
         for group in self.groups:
             squares += group.weight * gram(group.coefficients)

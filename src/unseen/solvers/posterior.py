@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from unseen import kernels
 from unseen.data import Observations
+from unseen.linalg.designs import Design
 from unseen.typing import Array, FloatArray, IndexArray
 
 __all__ = ["Coordinates", "Posterior", "SideSamples"]
@@ -62,12 +64,12 @@ class SideSamples:
     precision: Array
     coefficients: list[Array] = field(default_factory=list)
 
-    def location(self, sample: int, parts: list[FloatArray]) -> Array:
-        """Mean of rows in one sample from what their features are, by groups; those left out are zero."""
+    def location(self, sample: int, designs: Sequence[Design | None]) -> Array:
+        """Mean of rows in one sample from designs of their features, by groups; None stands for zeros."""
         total: Array = self.mean[sample][None]
-        for design, coefficients in zip(parts, self.coefficients, strict=True):
+        for design, coefficients in zip(designs, self.coefficients, strict=True):
             if design is not None:
-                total = total + design @ coefficients[sample]
+                total = total + design.dot(coefficients[sample].astype(np.float64))
         return total
 
 
@@ -130,7 +132,12 @@ class Posterior:
         return found
 
     def fold_in(
-        self, cells: Observations, col_factors: FloatArray, parts: list[FloatArray], *, n_threads: int = 1
+        self,
+        cells: Observations,
+        col_factors: FloatArray,
+        designs: Sequence[Design | None],
+        *,
+        n_threads: int = 1,
     ) -> FloatArray:
         """Stacked factors of new rows: their mean in each sample, columns as they are in that sample."""
         layout, right = self.layout, self.apart(col_factors)
@@ -144,7 +151,7 @@ class Posterior:
             table, shift = layout.against("row", drawn)
             alpha = self.noise[s] * self.scale**2
             precision = self.row_prior.precision[s]
-            location = np.broadcast_to(self.row_prior.location(s, parts), (n, k))
+            location = np.broadcast_to(self.row_prior.location(s, designs), (n, k))
             kernels.als_draw(
                 cells.indptr,
                 cells.indices,
@@ -160,11 +167,11 @@ class Posterior:
             )
         return self.stacked("row", means)
 
-    def embed(self, side: str, parts: list[FloatArray], count: int) -> FloatArray:
+    def embed(self, side: str, designs: Sequence[Design | None], count: int) -> FloatArray:
         """Stacked factors of rows or columns from their features alone."""
         prior = self.row_prior if side == "row" else self.col_prior
         k = self.layout.own(side)
-        drawn = [np.broadcast_to(prior.location(s, parts), (count, k)) for s in range(self.n_samples)]
+        drawn = [np.broadcast_to(prior.location(s, designs), (count, k)) for s in range(self.n_samples)]
         return self.stacked(side, np.stack(drawn))
 
 
