@@ -22,6 +22,8 @@ MARGIN = 1.05 * 2.0**-10
 LARGEST = 2.0**10
 """What the largest entry of a factor is scaled to before it is rounded to halves."""
 BLOCKS_WANTED = 264
+MOST_KEPT = 1024
+"""Columns that are kept of a row, over all parts of the columns."""
 ROWS_AT_ONCE = 1 << 18
 SCORES_AT_ONCE = 1 << 27
 
@@ -110,7 +112,7 @@ class ListsOnDevice:
         xp, macros = self.xp, dict(program.macros)
         keep, at_once, wide = macros["KEEP"], macros["ROWS"], bool(macros["WIDE"])
         blocks = -(-count // at_once)
-        n_splits = max(1, min(8, BLOCKS_WANTED // blocks, arguments["n_cols"] // 4096))
+        n_splits = max(1, min(MOST_KEPT // keep, BLOCKS_WANTED // blocks, arguments["n_cols"] // 1024))
         key = 16 if wide else 8
         own = arguments | {
             "rows": rows, "n_rows": count, "n_splits": n_splits,

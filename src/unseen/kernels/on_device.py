@@ -21,12 +21,16 @@ from unseen.exceptions import ParameterError
 from unseen.kernels import reference
 from unseen.kernels.cuda import programs as cuda
 from unseen.kernels.device_lists import ListsOnDevice
-from unseen.kernels.plan import BIN_CELLS, Plan, plan
+from unseen.kernels.plan import BIN_CELLS, Bin, Plan, plan
 from unseen.kernels.providers import ByCell, Cells, Provider
 from unseen.typing import IndexArray
 
 __all__ = ["DeviceCells", "DeviceProvider", "table_in", "table_scale"]
 
+CELLS_A_WARP = 64
+"""Most cells of a row for each warp of its block: what all warps repeat costs more than long turns."""
+SMALL_CELLS = 16
+"""Rows with so few cells share a warp."""
 ITEM_CELLS = 256
 """Cells that one warp takes in products over a pattern."""
 CELLS_AT_ONCE = 1 << 24
@@ -40,6 +44,7 @@ class DevicePlan(NamedTuple):
     """A plan with its arrays on the device."""
 
     host: Plan
+    n_long: int
     long_rows: Any
     chunks: Any
     chunk_ptr: Any
@@ -83,10 +88,10 @@ class DeviceCells(Cells):
         if limit not in self._plans:
             to = self.provider.asarray
             found = plan(self.indptr, limit=limit, xp=self.provider.xp)
-            by_place = found.chunks.copy()
-            by_place[:, 0] = np.searchsorted(found.long_rows, found.chunks[:, 0])
+            long_rows, by_place = found.long_rows, found.chunks.copy()
+            by_place[:, 0] = np.searchsorted(long_rows, found.chunks[:, 0])
             self._plans[limit] = DevicePlan(
-                found, to(found.long_rows.astype(np.int32)), to(by_place), to(found.chunk_ptr)
+                found, len(long_rows), to(long_rows.astype(np.int32)), to(by_place), to(found.chunk_ptr)
             )
         return self._plans[limit]
 
@@ -401,11 +406,15 @@ class DeviceProvider(ListsOnDevice, Provider):
         wide = bool(macros["WIDE"])
         code = next(name for name, value in cuda.TABLES.items() if value == macros["TABLE"])
         limit = self.row_limit(width, code, wide)
-        found = cells.plan(min(limit, 32 * macros["MOST_WARPS"]))
+        found = cells.plan(min(limit, CELLS_A_WARP * macros["MOST_WARPS"]))
         tasks: list[Callable[[], None]] = []
         if len(found.host.chunks):
             tasks.append(self._long_rows(found, program, width, dtype, arguments, exact))
         for one in found.host.bins:
+            groups = 32 // macros["LANES"]
+            if one.most <= SMALL_CELLS and groups > 1:
+                tasks.append(self._small_rows(one, program, code, wide, arguments))
+                continue
             warps = _warps(one.most)
             shared = _staged_bytes(one.most, width, code, wide, bool(macros["CELLS"]))
 
@@ -424,6 +433,20 @@ class DeviceProvider(ListsOnDevice, Provider):
             tasks.append(task)
         self.at_once(tasks)
 
+    def _small_rows(
+        self, one: Bin, program: cuda.Program, code: str, wide: bool, arguments: dict[str, Any]
+    ) -> Callable[[], None]:
+        macros = dict(program.macros)
+        slots = 2 * 32 // macros["LANES"]
+        a_cell = macros["WIDTH"] * _entry_bytes(code) + (2 * (8 if wide else 4) if macros["CELLS"] else 0)
+        shared, blocks = slots * one.most * a_cell, -(-len(one) // slots)
+        extra = one.rows, np.int32(len(one)), np.int32(one.most)
+
+        def task() -> None:
+            self.launch(program, "small", blocks, 64, arguments, *extra, shared=shared)
+
+        return task
+
     def _long_rows(
         self,
         found: DevicePlan,
@@ -433,7 +456,7 @@ class DeviceProvider(ListsOnDevice, Provider):
         arguments: dict[str, Any],
         exact: bool,
     ) -> Callable[[], None]:
-        xp, n_long, n_chunks = self.xp, len(found.host.long_rows), len(found.host.chunks)
+        xp, n_long, n_chunks = self.xp, found.n_long, len(found.host.chunks)
         r, p, image = (xp.empty((n_long, width), dtype=dtype) for _ in range(3))
         own = arguments | {
             "chunks": found.chunks, "chunk_ptr": found.chunk_ptr, "long_rows": found.long_rows,
@@ -445,7 +468,7 @@ class DeviceProvider(ListsOnDevice, Provider):
             for step in range(-1, int(arguments["steps"])):
                 which = "first" if step < 0 else "next"
                 self.launch(program, f"chunk_{which}", n_chunks, 256, own)
-                self.launch(program, f"long_{which}", n_long, 128, own, np.int32(step))
+                self.launch(program, f"long_{which}", n_long, 256, own, np.int32(step))
 
         return task
 
@@ -507,12 +530,16 @@ class DeviceProvider(ListsOnDevice, Provider):
             row_values[own] = self.asarray(values)
 
 
+def _entry_bytes(code: str) -> int:
+    return {"float64": 8, "float32": 4}.get(code, 2)
+
+
 def _warps(most: int) -> int:
-    return next(warps for warps in (1, 2, 4, 8, 16) if most <= 32 * warps)
+    return next(warps for warps in (1, 2, 4, 8) if most <= CELLS_A_WARP * warps)
 
 
 def _staged_bytes(most: int, width: int, code: str, wide: bool, by_cell: bool) -> int:
-    entry, real, warps = {"float64": 8, "float32": 4}.get(code, 2), 8 if wide else 4, _warps(most)
+    entry, real, warps = _entry_bytes(code), 8 if wide else 4, _warps(most)
     partial = 2 * warps * width * real if warps > 1 else 0
     return most * width * entry + partial + 8 * warps + (2 * most * real if by_cell else 0) + 4 * most
 

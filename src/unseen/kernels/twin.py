@@ -173,6 +173,11 @@ def staged(a: Any, rows: Array, most: int) -> None:
         search.finish()
 
 
+def small(a: Any, rows: Array, n_rows: int, most: int) -> None:
+    """Rows that share a warp."""
+    staged(a, rows[:n_rows], most)
+
+
 def _table_of(a: Any) -> tuple[int, Array]:
     # The macro TABLE and the member table have one name in lower case: the member is the array.
     return {np.float64: 64, np.float32: 32, np.float16: 16, np.uint16: 17}[a.table.dtype.type], a.table
@@ -339,7 +344,7 @@ def refine(a: Any) -> None:
 KERNELS: dict[str, Callable[..., None]] = {
     function.__name__: function
     for function in (
-        staged, chunk_first, chunk_next, long_first, long_next, cholesky_frame, sddmm, spmm, add_parts,
+        small, staged, chunk_first, chunk_next, long_first, long_next, cholesky_frame, sddmm, spmm, add_parts,
         exact, refine,
     )
 } | {"filter": filter_halves}  # fmt: skip

@@ -61,6 +61,19 @@ __device__ __forceinline__ void unpack(uint4 raw, real *out) {
 #endif
 }
 
+__device__ __forceinline__ void read16(const real *from, real *to) {
+    const uint4 raw = *reinterpret_cast<const uint4 *>(from);
+#if WIDE
+    to[0] = __hiloint2double(raw.y, raw.x);
+    to[1] = __hiloint2double(raw.w, raw.z);
+#else
+    to[0] = __uint_as_float(raw.x);
+    to[1] = __uint_as_float(raw.y);
+    to[2] = __uint_as_float(raw.z);
+    to[3] = __uint_as_float(raw.w);
+#endif
+}
+
 // What a lane owns of a vector of WIDTH reals: zeros where its pieces would lie behind the end.
 __device__ __forceinline__ void read_own(const real *vector, int own, real *out) {
 #pragma unroll
@@ -68,19 +81,12 @@ __device__ __forceinline__ void read_own(const real *vector, int own, real *out)
         const int piece = p * LANES + own;
 #pragma unroll
         for (int part = 0; part < ENTRIES / REALS; ++part) {
-            uint4 raw = make_uint4(0, 0, 0, 0);
-            if (piece < PIECES)
-                raw = *reinterpret_cast<const uint4 *>(vector + piece * ENTRIES + part * REALS);
             real *to = out + p * ENTRIES + part * REALS;
-#if WIDE
-            to[0] = __hiloint2double(raw.y, raw.x);
-            to[1] = __hiloint2double(raw.w, raw.z);
-#else
-            to[0] = __uint_as_float(raw.x);
-            to[1] = __uint_as_float(raw.y);
-            to[2] = __uint_as_float(raw.z);
-            to[3] = __uint_as_float(raw.w);
-#endif
+            if (piece < PIECES)
+                read16(vector + piece * ENTRIES + part * REALS, to);
+            else
+#pragma unroll
+                for (int e = 0; e < REALS; ++e) to[e] = 0;
         }
     }
 }

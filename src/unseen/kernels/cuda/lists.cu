@@ -31,8 +31,8 @@ __device__ __forceinline__ u64 rank_of(const Key &key) { return key.score; }
 __device__ __forceinline__ u32 place_of(const Key &key) { return 0xffffffffu - (u32)key.place; }
 __device__ __forceinline__ bool empty(const Key &key) { return key.score == 0; }
 typedef u64 Rank;
-__device__ __forceinline__ real score_of(const Key &key) {
-    const u64 bits = key.score & 0x8000000000000000ull ? key.score & 0x7fffffffffffffffull : ~key.score;
+__device__ __forceinline__ real score_at(Rank rank) {
+    const u64 bits = rank & 0x8000000000000000ull ? rank & 0x7fffffffffffffffull : ~rank;
     return __longlong_as_double((i64)bits);
 }
 #else
@@ -49,9 +49,8 @@ __device__ __forceinline__ Key make_key(real s, u32 place) {
 __device__ __forceinline__ Rank rank_of(Key key) { return (u32)(key >> 32); }
 __device__ __forceinline__ u32 place_of(Key key) { return 0xffffffffu - (u32)key; }
 __device__ __forceinline__ bool empty(Key key) { return key == 0; }
-__device__ __forceinline__ real score_of(Key key) {
-    const u32 bits = (u32)(key >> 32);
-    return __uint_as_float(bits & 0x80000000u ? bits & 0x7fffffffu : ~bits);
+__device__ __forceinline__ real score_at(Rank rank) {
+    return __uint_as_float(rank & 0x80000000u ? rank & 0x7fffffffu : ~rank);
 }
 #endif
 
@@ -73,8 +72,8 @@ __device__ __forceinline__ bool excluded(const Args &a, i64 row, u32 place) {
     return low < end && ids[low] == id;
 }
 
-// Cut a row's buffer to its best, sorted; by one warp. Says how many are left.
-__device__ __forceinline__ int cut(const Args &a, i64 row, Key *keys, int n) {
+// Cut a row's buffer to its best, by one warp. Says how many are left; what is gone ranks at most `bound`.
+__device__ __forceinline__ int cut(const Args &a, i64 row, Key *keys, int n, Rank *bound) {
     const int lane = threadIdx.x & 31;
     Key mine[(ROOM + 31) / 32];
     int rank[(ROOM + 31) / 32];
@@ -90,6 +89,36 @@ __device__ __forceinline__ int cut(const Args &a, i64 row, Key *keys, int n) {
         rank[s] = 0;
     }
     __syncwarp();
+    // The largest number that KEEP scores reach, bit by bit; it ends where it parts exactly KEEP from the rest.
+    Rank least = 0;
+    int reaching = n;
+#pragma unroll 1
+    for (int bit = 8 * (int)sizeof(Rank) - 1; bit >= 0; --bit) {
+        const Rank tried = least | ((Rank)1 << bit);
+        int count = 0;
+#pragma unroll
+        for (int s = 0; s < (ROOM + 31) / 32; ++s)
+            count += __popc(__ballot_sync(ALL_LANES, rank_of(mine[s]) >= tried));
+        if (count >= KEEP) {
+            least = tried;
+            reaching = count;
+        }
+        if (count == KEEP) break;
+    }
+    *bound = least;
+    if (least == 0 || reaching == KEEP) { // nothing ties with the last one: they need no order
+        int left = 0;
+        __syncwarp();
+#pragma unroll
+        for (int s = 0; s < (ROOM + 31) / 32; ++s) {
+            const bool kept = !empty(mine[s]) && rank_of(mine[s]) >= least;
+            const u32 those = __ballot_sync(ALL_LANES, kept);
+            if (kept) keys[left + __popc(those & ((1u << lane) - 1))] = mine[s];
+            left += __popc(those);
+        }
+        __syncwarp();
+        return left;
+    }
     for (int j = 0; j < n; ++j) {
         const Key other = keys[j];
 #pragma unroll
@@ -139,12 +168,13 @@ __device__ __forceinline__ void cut_full(const Args &a, const Buffers &b, i64 fi
     for (int r = threadIdx.x / 32; r < ROWS; r += WARPS) {
         const int n = b.count[r];
         if (n <= limit) continue;
-        const int left = cut(a, row_at(a, first + r), b.keys + r * ROOM, n);
+        Rank least;
+        const int left = cut(a, row_at(a, first + r), b.keys + r * ROOM, n, &least);
         if ((threadIdx.x & 31) == 0) {
             b.count[r] = left;
-            if (left == KEEP) {
-                b.bound[r] = score_of(b.keys[r * ROOM + KEEP - 1]);
-                b.rank[r] = rank_of(b.keys[r * ROOM + KEEP - 1]);
+            if (left == KEEP && least > b.rank[r]) {
+                b.bound[r] = score_at(least);
+                b.rank[r] = least;
             }
         }
     }
@@ -243,17 +273,22 @@ extern "C" __global__ void __launch_bounds__(THREADS) filter(const Args a) {
                                  : "r"(rows[s][0]), "r"(rows[s][1]), "r"(rows[s][2]), "r"(rows[s][3]),
                                    "r"(c[2 * h]), "r"(c[2 * h + 1]));
             }
-        bool full = false;
+        bool full = false, any = false;
 #pragma unroll
         for (int n = 0; n < TILES; ++n)
 #pragma unroll
-            for (int e = 0; e < 4; ++e)
-                if (score[n][e] > bounds[e / 2]) {
-                    const i64 place = from + col_group * TILES * 8 + n * 8 + 2 * t + e % 2;
-                    if (place < end) full |= push(b, my_rows[e / 2], score[n][e], (u32)place);
-                }
+            for (int e = 0; e < 4; ++e) any |= score[n][e] > bounds[e / 2];
+        if (any) // seldom: one branch in place of one for each score
+#pragma unroll
+            for (int n = 0; n < TILES; ++n)
+#pragma unroll
+                for (int e = 0; e < 4; ++e)
+                    if (score[n][e] > bounds[e / 2]) {
+                        const i64 place = from + col_group * TILES * 8 + n * 8 + 2 * t + e % 2;
+                        if (place < end) full |= push(b, my_rows[e / 2], score[n][e], (u32)place);
+                    }
         if (__syncthreads_or(full)) {
-            cut_full(a, b, first, LIMIT);
+            cut_full(a, b, first, KEEP + 2); // all that are nearly full: the warps share one stop
             __syncthreads();
         }
     }
@@ -317,7 +352,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) exact(const Args a) {
             }
         }
         if (__syncthreads_or(full)) {
-            cut_full(a, b, first, LIMIT);
+            cut_full(a, b, first, KEEP + 2); // all that are nearly full: the warps share one stop
             __syncthreads();
         }
     }
@@ -348,7 +383,13 @@ extern "C" __global__ void __launch_bounds__(REFINE_WARPS * 32) refine(const Arg
         const real *right = (const real *)a.right + (i64)place_of(key) * WIDTH;
         real score = 0;
 #pragma unroll 4
-        for (int k = 0; k < WIDTH; ++k) score = fma(left[k], right[k], score);
+        for (int k = 0; k < WIDTH; k += REALS) {
+            real own[REALS], other[REALS];
+            read16(left + k, own);
+            read16(right + k, other);
+#pragma unroll
+            for (int e = 0; e < REALS; ++e) score = fma(own[e], other[e], score);
+        }
         if (score == score) keys[s] = make_key(score, place_of(key));
     }
     __syncwarp();
@@ -362,9 +403,10 @@ extern "C" __global__ void __launch_bounds__(REFINE_WARPS * 32) refine(const Arg
         if (rank >= k) continue;
         const u32 column = place_of(mine);
         ((i64 *)a.ids)[row * k + rank] = a.col_ids ? ((const i64 *)a.col_ids)[column] : (i64)column;
-        ((real *)a.scores)[row * k + rank] = score_of(mine);
+        const real score = score_at(rank_of(mine));
+        ((real *)a.scores)[row * k + rank] = score;
         if (rank == k - 1)
-            sure = sure || (double)score_of(mine) > bound / a.unit + a.margin * (double)((const real *)a.norms)[row];
+            sure = sure || (double)score > bound / a.unit + a.margin * (double)((const real *)a.norms)[row];
     }
     if (__ballot_sync(ALL_LANES, sure) == 0 && lane == 0) ((int *)a.unsure)[atomicAdd((int *)a.n_unsure, 1)] = (int)row;
 }

@@ -122,14 +122,15 @@ def row_program(
         ("DIAGONAL", int(diagonal)),
         ("MOST_WARPS", most),
     )
-    return Program("rows", macros, ("staged", "chunk_first", "chunk_next", "long_first", "long_next"))
+    return Program(
+        "rows", macros, ("small", "staged", "chunk_first", "chunk_next", "long_first", "long_next")
+    )
 
 
 def _most_warps(width: int, table: int) -> int:
-    """Warps of the largest block that holds a row in shared memory: one for each 32 cells."""
+    """Warps of the largest block that holds a row in shared memory: one for each 64 cells."""
     cells = SHARED_BYTES // (width * {64: 8, 32: 4}.get(table, 2))
-    most = 8 if table == 64 else 16  # doubles take too many registers for more
-    return next(warps for warps in (1, 2, 4, 8, 16) if 32 * warps >= min(cells, 32 * most))
+    return next(warps for warps in (1, 2, 4, 8) if 64 * warps >= min(cells, 512))
 
 
 def cell_program(rank: int, *, wide: bool = False) -> Program:

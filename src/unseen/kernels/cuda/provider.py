@@ -157,7 +157,8 @@ class CudaProvider(DeviceProvider):
             for name, value in arguments.items():
                 if value is not None and name != PACKED:
                     packed[name] = value.data.ptr if isinstance(value, self.xp.ndarray) else value
-            made = packed
+            # As plain bytes: at each launch CuPy asks for a description of the members otherwise.
+            made = packed.view(f"V{packed.itemsize}")
             arguments[PACKED] = id(arguments), made
         found: Array = made
         return found

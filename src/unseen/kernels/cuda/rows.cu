@@ -206,6 +206,140 @@ extern "C" __global__ void __launch_bounds__(MOST_THREADS) staged(const Args a, 
     }
 }
 
+// Very short rows: a group of lanes owns a row, so a warp solves several. The groups take the same turns.
+
+#define SMALL_WARPS 2
+
+template <bool FIRST>
+__device__ __forceinline__ void small_pass(const Args &a, const entry *tile, const real *c_cells, const real *l_cells,
+                                           int n, int turns, int own, const real *vector, real *sum, double *value) {
+#pragma unroll
+    for (int e = 0; e < OWN; ++e) sum[e] = 0;
+    const real c_all = (real)(a.curvature_all / (a.unit * a.unit)), l_all = (real)(a.linear_all / a.unit);
+#pragma unroll 2
+    for (int cell = 0; cell < turns; ++cell) {
+        const bool inside = cell < n;
+        real q[OWN];
+        if (inside)
+            read_row(tile + (i64)cell * WIDTH, own, q);
+        else
+#pragma unroll
+            for (int e = 0; e < OWN; ++e) q[e] = 0;
+        const real score = over_group(dot(q, vector));
+        const real c = CELLS && inside ? c_cells[cell] : c_all;
+        real weight = c * score;
+        if (FIRST) {
+            const real l = CELLS && inside ? l_cells[cell] : l_all;
+            if (inside) *value += (0.5 * (double)weight - (double)l) * (double)score;
+            weight = l - weight;
+        }
+#pragma unroll
+        for (int e = 0; e < OWN; ++e) sum[e] += weight * q[e];
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(SMALL_WARPS * 32) small(const Args a, const int *rows, int n_rows, int most) {
+    extern __shared__ __align__(16) unsigned char shared[];
+    const int lane = threadIdx.x & 31, own = lane % LANES, slot = threadIdx.x / LANES;
+    const int place = blockIdx.x * (SMALL_WARPS * GROUPS) + slot;
+    const i64 row = rows[place < n_rows ? place : n_rows - 1];
+    const i64 start = ((const i64 *)a.indptr)[row];
+    const int n = place < n_rows ? (int)(((const i64 *)a.indptr)[row + 1] - start) : 0;
+    entry *tile = (entry *)shared + (i64)slot * most * WIDTH;
+    real *c_cells = (real *)((entry *)shared + (i64)SMALL_WARPS * GROUPS * most * WIDTH) + 2 * slot * most;
+    real *l_cells = c_cells + most;
+    const int *indices = (const int *)a.indices + start;
+    for (int e = own; e < n * PIECES; e += LANES) {
+        const int cell = e / PIECES, piece = e - cell * PIECES;
+        copy16(tile + (i64)cell * WIDTH + piece * ENTRIES,
+               (const entry *)a.table + (i64)indices[cell] * WIDTH + piece * ENTRIES);
+    }
+    double constant = 0;
+    if (CELLS)
+        for (int t = own; t < n; t += LANES) {
+            const Weights found = weights_of(a, start + t, indices[t], &constant);
+            c_cells[t] = found.curvature;
+            l_cells[t] = found.linear;
+        }
+    int turns = n;
+#pragma unroll
+    for (int step = 16; step >= LANES; step /= 2) turns = max(turns, __shfl_xor_sync(ALL_LANES, turns, step));
+    real x[OWN], r[OWN], p[OWN], y[OWN];
+    real *out = (real *)a.x + row * WIDTH;
+    read_own(out, own, x);
+    copies_done();
+    __syncwarp();
+    double value = 0;
+    small_pass<true>(a, tile, c_cells, l_cells, n, turns, own, x, y, &value);
+    if (CELLS) {
+#pragma unroll
+        for (int step = LANES / 2; step > 0; step /= 2) constant += __shfl_xor_sync(ALL_LANES, constant, step);
+        value += constant;
+    }
+    if (a.offset) {
+        read_own((const real *)a.offset + row * a.offset_stride, own, p);
+        value -= (double)over_group(dot(p, x));
+#pragma unroll
+        for (int e = 0; e < OWN; ++e) y[e] += p[e];
+    }
+#if DIAGONAL
+    real base[OWN], inverse[OWN];
+    base_of(a, row, own, base, inverse);
+#endif
+    real size = 0, square = 0;
+#pragma unroll
+    for (int e = 0; e < OWN; ++e) {
+        square += x[e] * (BASE(e) * x[e]);
+        r[e] = y[e] - BASE(e) * x[e];
+        p[e] = INVERSE(e) * r[e];
+        size += r[e] * p[e];
+    }
+    size = over_group(size);
+    value += 0.5 * (double)over_group(square);
+    bool bad = !(size < (real)1e30), done = !(size > TINY);
+    for (int step = 0; step < a.steps; ++step) {
+        if (__all_sync(ALL_LANES, done || bad)) break;
+        small_pass<false>(a, tile, c_cells, l_cells, n, turns, own, p, y, nullptr);
+#pragma unroll
+        for (int e = 0; e < OWN; ++e) y[e] += BASE(e) * p[e];
+        const real along = over_group(dot(p, y));
+        const bool active = !done && !bad && along > 0;
+        bad = bad || (!done && !(along > 0));
+        const real length = active ? size / along : (real)0;
+        real next = 0;
+#pragma unroll
+        for (int e = 0; e < OWN; ++e) {
+            x[e] += length * p[e];
+            r[e] -= length * y[e];
+            next += r[e] * (INVERSE(e) * r[e]);
+        }
+        next = over_group(next);
+        real moved = 0, all = 0;
+        if (a.tolerance > 0) {
+            moved = length * length * over_group(dot(p, p));
+            all = over_group(dot(x, x));
+        }
+        if (active) {
+            value -= 0.5 * (double)length * (double)size;
+            const real ratio = next / size;
+            size = next;
+            done = !(size > TINY);
+            if (a.tolerance > 0) {
+                done = done || moved <= (real)(a.tolerance * a.tolerance) * all;
+                bad = !done && step + 1 == a.steps && moved > (real)1e-8 * all;
+            }
+#pragma unroll
+            for (int e = 0; e < OWN; ++e) p[e] = INVERSE(e) * r[e] + ratio * p[e];
+        }
+    }
+    if (place >= n_rows) return;
+    write_own(out, own, x);
+    if (own == 0) {
+        if (a.values) ((double *)a.values)[row] = value;
+        if (bad) failed(a, row);
+    }
+}
+
 // Long rows. chunks: (place among the long rows, first cell, end). State of a row: size, value, done, unused.
 
 #define CHUNK_WARPS 8
@@ -268,7 +402,8 @@ template <bool FIRST> __device__ __forceinline__ void chunk_pass(const Args &a) 
 extern "C" __global__ void __launch_bounds__(256) chunk_first(const Args a) { chunk_pass<true>(a); }
 extern "C" __global__ void __launch_bounds__(256) chunk_next(const Args a) { chunk_pass<false>(a); }
 
-#define STEP_THREADS 128
+#define STEP_THREADS 256
+#define SLICES (WIDTH < STEP_THREADS ? STEP_THREADS / WIDTH : 1)
 
 __device__ __forceinline__ real over_block(real value, real *places) {
 #pragma unroll
@@ -297,11 +432,19 @@ template <bool FIRST> __device__ __forceinline__ void long_step(const Args &a, i
         floor = (real)1e-6 * (scale * diagonal[WIDTH] + ridge);
     }
     real one = 0, two = 0, three = 0;
+    // Every SLICES-th chunk is added by one thread, then the slices in order.
+    __shared__ real slices[SLICES * WIDTH];
+    for (int e = threadIdx.x; e < SLICES * WIDTH; e += STEP_THREADS) {
+        real y = 0;
+#pragma unroll 4
+        for (i64 c = first + e / WIDTH; c < end; c += SLICES) y += partial[c * WIDTH + e % WIDTH];
+        slices[e] = y;
+    }
+    __syncthreads();
     // A thread owns the same places in every loop, so no barrier stands between them.
     for (int k = threadIdx.x; k < WIDTH; k += STEP_THREADS) {
-        real y = 0;
-#pragma unroll 8
-        for (i64 c = first; c < end; ++c) y += partial[c * WIDTH + k];
+        real y = slices[k];
+        for (int s = 1; s < SLICES; ++s) y += slices[s * WIDTH + k];
         const real base = DIAGONAL ? scale * diagonal[k] + ridge : (real)1;
         const real inverse = !DIAGONAL || !(floor > 0) ? (real)1 : (real)1 / (base > floor ? base : floor);
         if (FIRST) {
