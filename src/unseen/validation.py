@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from unseen.exceptions import InvalidDataError, ParameterError
+from unseen.exceptions import InvalidDataError, ParameterError, TooLargeError
 from unseen.typing import CSR, Array, Features, FloatArray
 
 __all__ = [
@@ -31,12 +31,18 @@ __all__ = [
     "check_pair",
     "check_positive",
     "check_rng",
+    "check_sparse",
     "float_dtype",
     "held",
+    "refuse_long",
+    "refuse_masked",
 ]
 
 DENSE_SHARE = 0.25
 """Share of non-zeros above which features are held as a dense array."""
+
+LONGEST_SIDE = 1 << 33
+"""Rows or columns that a matrix can have: one number for each of them fills 64 GiB."""
 
 _T = TypeVar("_T")
 
@@ -348,6 +354,46 @@ def float_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
     return np.dtype(np.float32) if np.dtype(dtype) == np.float32 else np.dtype(np.float64)
 
 
+def check_sparse(matrix: Any, name: str) -> None:
+    """Refuse a sparse matrix that points outside of itself: native code of any library would follow it.
+
+    Parameters
+    ----------
+    matrix : scipy.sparse matrix or array
+        Of any format.
+    name : str
+        The argument, as the user knows it.
+    """
+    try:
+        if matrix.format in ("csr", "csc"):
+            matrix.check_format(full_check=True)
+            if np.any(matrix.indptr[1:] < matrix.indptr[:-1]):  # a last entry below zero passes for no entry
+                raise ValueError("indptr must not decrease")
+        elif matrix.format == "coo":
+            for indices, length in zip(matrix.coords, matrix.shape, strict=True):
+                if indices.size and not 0 <= indices.min() <= indices.max() < length:
+                    raise ValueError(f"an index is outside of 0..{length - 1}")
+        elif matrix.format == "bsr":
+            matrix.check_format(full_check=True)
+    except ValueError as error:
+        raise InvalidDataError(f"{name} is not a valid sparse matrix: {error}.") from error
+
+
+def refuse_long(name: str, shape: tuple[int, ...]) -> None:
+    """Refuse a matrix with a side for which no machine has an array."""
+    if max(shape, default=0) > LONGEST_SIDE:
+        raise TooLargeError(
+            f"{name} has shape {tuple(shape)}; a side of at most {LONGEST_SIDE} is accepted. "
+            "Observations.from_frame numbers only the ids that occur."
+        )
+
+
+def refuse_masked(values: Any, name: str, hint: str = "fill in or leave out what is masked") -> None:
+    """Refuse arrays with a mask, which would be lost: what it hides must not count."""
+    if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
+        raise InvalidDataError(f"{name} is a masked array with masked entries; {hint}.")
+
+
 def check_features(
     features: Any, n_entities: int | None, name: str, *, dtype: npt.DTypeLike | None = None
 ) -> Features:
@@ -402,6 +448,7 @@ def held(features: Features) -> Features:
 
 
 def _dense_features(features: Any, name: str, dtype: npt.DTypeLike | None) -> FloatArray:
+    refuse_masked(features, name, "impute missing features first")
     array = _frame_to_array(features, name)
     if array.ndim != 2:
         raise InvalidDataError(
@@ -434,6 +481,8 @@ def _sparse_features(features: Any, name: str, dtype: npt.DTypeLike | None) -> C
     if features.ndim != 2:
         raise InvalidDataError(f"{name} must be two-dimensional, got shape {features.shape}.")
     _refuse_non_numeric(features.dtype, name)
+    check_sparse(features, name)
+    refuse_long(name, features.shape)
     csr = sparse.csr_array(features)
     if csr.dtype != (wanted := np.dtype(dtype or float_dtype(csr.dtype))):
         csr = csr.astype(wanted)

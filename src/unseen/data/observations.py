@@ -29,7 +29,7 @@ from unseen.data.times import check_times, latest, shown_time
 from unseen.data.vocabulary import Vocabulary
 from unseen.exceptions import InvalidDataError
 from unseen.typing import CSR, Array, BoolArray, FloatArray, IndexArray, SparseLike
-from unseen.validation import check_choice, float_dtype
+from unseen.validation import check_choice, check_sparse, float_dtype, refuse_long
 
 if TYPE_CHECKING:
     from unseen.data.frames import FrameBackend
@@ -97,6 +97,7 @@ class Observations:
         origin: Origin | None = None,
         times: Array | None = None,
     ) -> None:
+        refuse_long("X", pattern.shape)
         self._pattern = pattern
         self.values: FloatArray = read_only(values)
         self.weights: FloatArray | None = None if weights is None else read_only(weights)
@@ -185,6 +186,8 @@ class Observations:
         """
         array: Array = check_structure(X)
         array = array.astype(float_dtype(array.dtype), copy=False)
+        if np.ma.isMaskedArray(X):  # what is masked is missing
+            array = np.where(np.ma.getmaskarray(X), np.nan, array).astype(array.dtype, copy=False)
         stored = ~np.isnan(array)
         if not accept_nan and not stored.all():
             row, col = np.unravel_index(int(np.argmin(stored)), array.shape)
@@ -254,11 +257,8 @@ class Observations:
             return cls.from_triples(
                 X.coords[0], X.coords[1], X.data, X.shape, duplicates=duplicates, accept_nan=accept_nan
             )
+        check_sparse(X, "X")
         csr = sparse.csr_array(X)
-        try:
-            csr.check_format(full_check=True)
-        except ValueError as error:
-            raise InvalidDataError(f"X is not a valid sparse matrix: {error}.") from error
         if not csr.has_sorted_indices:
             csr = csr.sorted_indices()
         if not csr.has_canonical_format:

@@ -13,6 +13,7 @@ from scipy import sparse
 from unseen.data.vocabulary import Vocabulary
 from unseen.exceptions import DataWarning, InvalidDataError
 from unseen.typing import CSR, Array, FloatArray, IndexArray
+from unseen.validation import check_sparse, refuse_long
 
 __all__ = [
     "CSCPattern",
@@ -105,6 +106,8 @@ def check_structure(X: Any) -> Any:
     from sklearn.utils.validation import check_array  # many modules that other kinds of data do without
 
     kind = None if sparse.issparse(X) else "numeric"
+    if isinstance(X, np.matrix):
+        X = np.asarray(X)
     try:
         return check_array(X, accept_sparse=True, dtype=kind, ensure_all_finite=False, input_name="X")
     except ValueError as error:
@@ -148,6 +151,7 @@ def check_shape(
             raise InvalidDataError(
                 f"Found array with 0 {kind}(s) (shape={tuple(shape)}) while a minimum of 1 is required."
             )
+    refuse_long("X", shape)
     return int(shape[0]), int(shape[1])
 
 
@@ -172,10 +176,7 @@ def check_weights(weights: Any, rows: IndexArray, cols: IndexArray, dtype: np.dt
 def stored_coordinates(X: Any) -> tuple[IndexArray, IndexArray]:
     """Row and column of each stored cell of a sparse matrix, in the order of its data."""
     if X.format in ("csr", "csc"):
-        try:
-            X.check_format(full_check=True)
-        except ValueError as error:
-            raise InvalidDataError(f"X is not a valid sparse matrix: {error}.") from error
+        check_sparse(X, "X")
         major = np.repeat(np.arange(len(X.indptr) - 1), np.diff(X.indptr))
         minor = X.indices[: major.size]
         return (major, minor) if X.format == "csr" else (minor, major)
@@ -190,6 +191,7 @@ def on_stored(given: Any, rows: IndexArray, cols: IndexArray, X: Any, name: str)
     """Weights or times in the order of the data of ``X``, from an array of that order or a matrix."""
     if not sparse.issparse(given):
         return given
+    check_sparse(given, name)
     known: CSR = sparse.csr_array(cast(Any, given))
     if known.shape != X.shape:
         raise InvalidDataError(f"{name} must have the shape of X, {X.shape}; got {known.shape}.")
