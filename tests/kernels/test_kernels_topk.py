@@ -75,3 +75,17 @@ def test_is_a_stable_sort_of_all_scores(dtype, n_rows, n_cols, rank, k, seed):
     np.testing.assert_array_equal(ids[:, :kept], order)
     np.testing.assert_array_equal(scores[:, :kept], np.take_along_axis(everything, order, axis=1))
     assert (ids[:, kept:] == -1).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_row_alone_gets_the_bits_that_it_gets_among_many(dtype):
+    rng = np.random.default_rng(0)
+    left, right = rng.standard_normal((300, 17)).astype(dtype), rng.standard_normal((1001, 17)).astype(dtype)
+    exclude = (np.arange(0, 601, 2), np.sort(rng.integers(0, 500, (300, 2)) + [0, 500], axis=1).ravel())
+    ids, scores = kernels.topk(left, right, 9, exclude=exclude, n_threads=2)
+    for count in (1, 2, 7, 40):
+        for n_threads in (1, 2, 3):
+            part = (exclude[0][: count + 1], exclude[1][: 2 * count])
+            found, best = kernels.topk(left[:count], right, 9, exclude=part, n_threads=n_threads)
+            np.testing.assert_array_equal(found, ids[:count])
+            np.testing.assert_array_equal(best, scores[:count])

@@ -90,6 +90,99 @@ UNSEEN_INLINE bool any_above(const Vec<T> (&scores)[tile_vectors], T bound) {
   return any != 0;
 }
 
+// The columns of one panel side by side for each factor; columns that do not exist score NaN.
+template <class T, class I>
+void pack_panel(const TopkProblem<T, I>& problem, Size p, T* out) {
+  constexpr Size panel = tile_vectors * lanes<T>;
+  const Size rank = problem.rank;
+  for (Size c = 0; c < panel; ++c) {
+    const Size j = p * panel + c;
+    for (Size l = 0; l < rank; ++l) {
+      out[l * panel + c] = j < problem.n_cols ? problem.right[j * rank + l] : T(__builtin_nan(""));
+    }
+  }
+}
+
+template <class T, class I>
+void offer_scores(const TopkProblem<T, I>& problem, Size i, Size p, const Vec<T> (&sums)[tile_vectors],
+                  BestOfRow<T>& row) {
+  constexpr Size panel = tile_vectors * lanes<T>;
+  if (row.full() && !any_above<T>(sums, row.heap[0].score)) return;
+  T scores[panel];
+  for (int v = 0; v < tile_vectors; ++v) store(scores + v * lanes<T>, sums[v]);
+  const I* excluded = nullptr;
+  Size n_excluded = 0;
+  if (problem.exclude_indptr) {
+    excluded = problem.exclude_indices + problem.exclude_indptr[i];
+    n_excluded = problem.exclude_indptr[i + 1] - problem.exclude_indptr[i];
+  }
+  for (Size c = 0; c < smaller(panel, problem.n_cols - p * panel); ++c) {
+    // Ids increase, so a later column needs a strictly better score; NaN is never better.
+    if (row.full() ? !(scores[c] > row.heap[0].score) : scores[c] != scores[c]) continue;
+    const std::int64_t id = problem.col_ids[p * panel + c];
+    if (!contains(excluded, n_excluded, id)) row.offer({scores[c], id});
+  }
+}
+
+// Scores of the rows from `first` on with the columns of a panel; whatever is good enough goes into the
+// heaps.
+template <class T, class I>
+void offer_panel(const TopkProblem<T, I>& problem, Size first, Size n_rows, Size p, const T* packed,
+                 const T* left, BestOfRow<T>* best) {
+  constexpr Size panel = tile_vectors * lanes<T>;
+  const Size rank = problem.rank;
+  Size r = 0;
+  for (; r + tile_rows <= n_rows; r += tile_rows) {
+    Vec<T> sums[tile_rows][tile_vectors] = {};
+    tile_product<tile_rows, tile_vectors>(left + r * rank, rank, Size(1), packed, panel, rank, sums);
+    for (int t = 0; t < tile_rows; ++t) offer_scores(problem, first + r + t, p, sums[t], best[r + t]);
+  }
+  for (; r < n_rows; ++r) {
+    Vec<T> sums[1][tile_vectors] = {};
+    tile_product<1, tile_vectors>(left + r * rank, rank, Size(1), packed, panel, rank, sums);
+    offer_scores(problem, first + r, p, sums[0], best[r]);
+  }
+}
+
+template <class T, class I>
+void write_best(const TopkProblem<T, I>& problem, Size i, BestOfRow<T>& best) {
+  best.sort();
+  for (Size c = 0; c < problem.k; ++c) {
+    const bool filled = c < best.size;
+    problem.ids[i * problem.k + c] = filled ? best.heap[c].id : -1;
+    problem.scores[i * problem.k + c] = filled ? best.heap[c].score : T(__builtin_nan(""));
+  }
+}
+
+// Few rows: the columns are split between threads, each packs a panel at a time, and the lists are merged.
+// Which of two columns is better does not depend on where the columns were split.
+template <class T, class I>
+bool topk_of_few(const TopkProblem<T, I>& problem, int n_threads) {
+  constexpr Size panel = tile_vectors * lanes<T>;
+  const Size rank = problem.rank, k = problem.k, n_rows = problem.n_rows;
+  const Size n_panels = (problem.n_cols + panel - 1) / panel;
+  Buffer<T> packed(panel * rank * n_threads);
+  Buffer<Candidate<T>> heaps(n_rows * k * n_threads);
+  Buffer<BestOfRow<T>> bests(n_rows * n_threads);
+  if (!packed || !heaps || !bests) return false;
+  for (Size e = 0; e < n_rows * n_threads; ++e) bests[e] = {heaps.data() + e * k, 0, k};
+  parallel_for(Size(n_threads), n_threads, [&](Size part, int) {
+    T* own = packed.data() + part * panel * rank;
+    for (Size p = n_panels * part / n_threads; p < n_panels * (part + 1) / n_threads; ++p) {
+      pack_panel(problem, p, own);
+      offer_panel(problem, Size(0), n_rows, p, own, problem.left, bests.data() + part * n_rows);
+    }
+  });
+  for (Size i = 0; i < n_rows; ++i) {
+    for (Size part = 1; part < n_threads; ++part) {
+      const BestOfRow<T>& other = bests[part * n_rows + i];
+      for (Size c = 0; c < other.size; ++c) bests[i].offer(other.heap[c]);
+    }
+    write_best(problem, i, bests[i]);
+  }
+  return true;
+}
+
 template <class T, class I>
 bool topk(const TopkProblem<T, I>& problem, int n_threads) {
   constexpr Size panel = tile_vectors * lanes<T>;
@@ -97,64 +190,22 @@ bool topk(const TopkProblem<T, I>& problem, int n_threads) {
   if (k == 0) return true;
   const Size n_panels = (n_cols + panel - 1) / panel;
   const Size n_batches = (problem.n_rows + topk_batch - 1) / topk_batch;
-  Buffer<T> packed(n_panels * panel * rank), lefts(topk_batch * rank * n_threads);
+  if (n_batches == 1) return topk_of_few(problem, n_threads);
+  Buffer<T> packed(n_panels * panel * rank);
   Buffer<Candidate<T>> heaps(topk_batch * k * n_threads);
   Buffer<BestOfRow<T>> bests(topk_batch * n_threads);
-  if (!packed || !lefts || !heaps || !bests) return false;
-  // Panels hold `panel` columns side by side for each factor; columns that do not exist score NaN.
-  parallel_for(n_panels, n_threads, [&](Size p, int) {
-    for (Size l = 0; l < rank; ++l) {
-      for (Size c = 0; c < panel; ++c) {
-        const Size j = p * panel + c;
-        packed[(p * rank + l) * panel + c] = j < n_cols ? problem.right[j * rank + l] : T(__builtin_nan(""));
-      }
-    }
-  });
-
+  if (!packed || !heaps || !bests) return false;
+  parallel_for(n_panels, n_threads,
+               [&](Size p, int) { pack_panel(problem, p, packed.data() + p * panel * rank); });
   parallel_for(n_batches, n_threads, [&](Size batch, int thread) {
     const Size first = batch * topk_batch, n_rows = smaller(topk_batch, problem.n_rows - first);
-    T* left = lefts.data() + topk_batch * rank * thread;
     BestOfRow<T>* best = bests.data() + topk_batch * thread;
-    for (Size r = 0; r < round_up(n_rows, tile_rows); ++r) {
-      const Size i = smaller(first + r, problem.n_rows - 1);
-      for (Size l = 0; l < rank; ++l) left[r * rank + l] = problem.left[i * rank + l];
-      best[r] = {heaps.data() + (topk_batch * thread + r) * k, 0, k};
-    }
+    for (Size r = 0; r < n_rows; ++r) best[r] = {heaps.data() + (topk_batch * thread + r) * k, 0, k};
     for (Size p = 0; p < n_panels; ++p) {
-      for (Size tile = 0; tile < n_rows; tile += tile_rows) {
-        Vec<T> sums[tile_rows][tile_vectors] = {};
-        tile_product<tile_rows, tile_vectors>(left + tile * rank, rank, Size(1),
-                                              packed.data() + p * rank * panel, panel, rank, sums);
-        for (int r = 0; r < tile_rows; ++r) {
-          BestOfRow<T>& row = best[tile + r];
-          if (row.full() && !any_above<T>(sums[r], row.heap[0].score)) continue;
-          const Size i = first + tile + r;
-          if (i >= problem.n_rows) continue;
-          T scores[panel];
-          for (int v = 0; v < tile_vectors; ++v) store(scores + v * lanes<T>, sums[r][v]);
-          const I* excluded = nullptr;
-          Size n_excluded = 0;
-          if (problem.exclude_indptr) {
-            excluded = problem.exclude_indices + problem.exclude_indptr[i];
-            n_excluded = problem.exclude_indptr[i + 1] - problem.exclude_indptr[i];
-          }
-          for (Size c = 0; c < smaller(panel, n_cols - p * panel); ++c) {
-            // Ids increase, so a later column needs a strictly better score; NaN is never better.
-            if (row.full() ? !(scores[c] > row.heap[0].score) : scores[c] != scores[c]) continue;
-            const std::int64_t id = problem.col_ids[p * panel + c];
-            if (!contains(excluded, n_excluded, id)) row.offer({scores[c], id});
-          }
-        }
-      }
+      offer_panel(problem, first, n_rows, p, packed.data() + p * panel * rank, problem.left + first * rank,
+                  best);
     }
-    for (Size r = 0; r < n_rows; ++r) {
-      best[r].sort();
-      for (Size c = 0; c < k; ++c) {
-        const bool filled = c < best[r].size;
-        problem.ids[(first + r) * k + c] = filled ? best[r].heap[c].id : -1;
-        problem.scores[(first + r) * k + c] = filled ? best[r].heap[c].score : T(__builtin_nan(""));
-      }
-    }
+    for (Size r = 0; r < n_rows; ++r) write_best(problem, first + r, best[r]);
   });
   return true;
 }
