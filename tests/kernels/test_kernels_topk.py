@@ -81,7 +81,10 @@ def test_is_a_stable_sort_of_all_scores(dtype, n_rows, n_cols, rank, k, seed):
 def test_a_row_alone_gets_the_bits_that_it_gets_among_many(dtype):
     rng = np.random.default_rng(0)
     left, right = rng.standard_normal((300, 17)).astype(dtype), rng.standard_normal((1001, 17)).astype(dtype)
-    exclude = (np.arange(0, 601, 2), np.sort(rng.integers(0, 500, (300, 2)) + [0, 500], axis=1).ravel())
+    exclude = (
+        np.arange(0, 601, 2),
+        np.sort(rng.integers(0, 500, (300, 2)) + np.array([0, 500]), axis=1).ravel(),
+    )
     ids, scores = kernels.topk(left, right, 9, exclude=exclude, n_threads=2)
     for count in (1, 2, 7, 40):
         for n_threads in (1, 2, 3):
