@@ -54,7 +54,7 @@ def test_a_path_that_begins_at_nothing_is_as_good_as_cold_fits(planted, solver, 
     search = GridSearch(model, {"reg": regs}, cv=split, refit=False).fit(planted)
     np.testing.assert_allclose(search.results_.column("score"), cold, rtol=0.1)
     # Negative control: a path that goes on from dead factors is visible to the check above.
-    monkeypatch.setattr(composed, "_revived", lambda problem, previous, fresh: {**fresh, **previous})
+    monkeypatch.setattr(composed, "revived", lambda problem, previous, fresh: {**fresh, **previous})
     stuck = GridSearch(model, {"reg": regs}, cv=split, refit=False).fit(planted)
     assert not np.allclose(stuck.results_.column("score"), cold, rtol=0.1)
 
