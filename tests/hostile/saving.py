@@ -10,6 +10,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ def stamped(stamp: float) -> BiasModel:
     """A model of some size that says in each of its numbers which one it is."""
     model = BiasModel(reg=stamp).fit(np.array([[1.0, 2.0], [3.0, np.nan]]))
     model.row_factors_ = np.full((ROWS, model.row_factors_.shape[1]), stamp)
+    model.row_bias_ = np.full(ROWS, stamp)
+    model.offsets_ = replace(model.offsets_, row=model.row_bias_)
     return model
 
 
@@ -122,11 +125,13 @@ def crowd(directory: Path, *, writers: int, loads: int) -> Counter[str]:
     return found
 
 
-def in_a_process(name: str, directory: Path, **numbers: int) -> Counter[str]:
-    """Run one of the functions above in a process without other threads."""
+def in_a_process(name: str, directory: Path, module: str = "saving", **options: int | str) -> Counter[str]:
+    """Run a function of these modules in a process without other threads."""
     call = (
-        "import json, pathlib; from tests.hostile import saving; "
-        f"print(json.dumps(saving.{name}(pathlib.Path({str(directory)!r}), **{numbers!r})))"
+        f"import json, pathlib; from tests.hostile import {module}; "
+        f"print(json.dumps({module}.{name}(pathlib.Path({str(directory)!r}), **{options!r})))"
     )
-    done = subprocess.run([sys.executable, "-c", call], check=True, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", call], check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise AssertionError(f"{module}.{name} ended with {done.returncode}: {done.stderr[-2000:]}")
     return Counter(json.loads(done.stdout))

@@ -218,35 +218,49 @@ class _Fit:
     def write(self, checkpoints: Checkpoints, monitor: Monitor) -> None:
         """Factors, coefficients and Gram matrices of the last sweep."""
         folder = checkpoints.open(len(monitor.history))
+        digests: dict[str, str | None] = {}
+        small = {f"{side}_gram": self.grams[side] for side in SIDES}
         for side in SIDES:
-            self.engine.each(side, steps.write_block, FACTORS, checkpoints, folder, self._names(side))
+            names = self._names(side)
+            written = self.engine.each(side, steps.write_block, FACTORS, checkpoints, folder, names)
+            digests |= dict(zip(names, written, strict=True))
             if side in self.coefficients:
-                checkpoints.write(folder, f"{side}_coefficients", self.coefficients[side])
+                small[f"{side}_coefficients"] = self.coefficients[side]
             elif self.penalties[side] is not self.grams[side]:
-                checkpoints.write(folder, f"{side}_penalty", self.penalties[side])
+                small[f"{side}_penalty"] = self.penalties[side]
+        digests |= {name: checkpoints.write(folder, name, array) for name, array in small.items()}
+        snapshot = Snapshot(folder, monitor.history, monitor.converged, digests)
         if self.engine.recomputes:
-            self._read_factors(checkpoints, folder)
-        grams = self.grams["row"], self.grams["col"]
-        checkpoints.close(Snapshot(folder, *grams, monitor.history, monitor.converged))
+            self._read_factors(checkpoints, snapshot)
+        checkpoints.close(snapshot)
 
     def read(self, checkpoints: Checkpoints, snapshot: Snapshot) -> None:
         """Take over what :meth:`write` has left."""
-        self._read_factors(checkpoints, snapshot.folder)
-        self.grams = {"row": snapshot.row_gram, "col": snapshot.col_gram}
+        rank = self.settings.rank
+
+        def array(name: str, n_rows: int) -> FloatArray:
+            return checkpoints.read(snapshot.folder, name, snapshot.digests.get(name), (n_rows, rank))
+
+        self._read_factors(checkpoints, snapshot)
         for side in SIDES:
-            if self.widths[side] is not None:
-                self.coefficients[side] = checkpoints.read(snapshot.folder, f"{side}_coefficients")
+            self.grams[side] = array(f"{side}_gram", rank)
+            if (width := self.widths[side]) is not None:
+                self.coefficients[side] = array(f"{side}_coefficients", width)
                 with one_blas_thread():
                     self.penalties[side] = gram(self.coefficients[side])
-            elif checkpoints.holds(snapshot.folder, f"{side}_penalty"):
-                self.penalties[side] = checkpoints.read(snapshot.folder, f"{side}_penalty")
+            elif checkpoints.holds(snapshot, f"{side}_penalty"):
+                self.penalties[side] = array(f"{side}_penalty", rank)
             else:
                 self.penalties[side] = self.grams[side]
 
-    def _read_factors(self, checkpoints: Checkpoints, folder: str) -> None:
+    def _read_factors(self, checkpoints: Checkpoints, snapshot: Snapshot) -> None:
         # Now, since the files may be removed when the next checkpoint is there.
         for side in SIDES:
-            self.engine.each(side, steps.read_block, checkpoints, folder, self._names(side), keep="factors")
+            names = self._names(side)
+            digests = [snapshot.digests.get(name) for name in names]
+            lengths = np.diff(self.engine.bounds[side]).tolist()
+            args = (checkpoints, snapshot.folder, names, digests, lengths, self.settings.rank)
+            self.engine.each(side, steps.read_block, *args, keep="factors")
 
     def _names(self, side: str) -> list[str]:
         return [f"{side}-{number}" for number in range(len(self.engine.bounds[side]) - 1)]

@@ -241,14 +241,16 @@ def turn_block(block: FloatArray, rotation: FloatArray, n_threads: int) -> tuple
         return out, None
 
 
-def write_block(block: FloatArray, checkpoints: Checkpoints, folder: str, name: str) -> None:
-    """Write a block of factors into a folder of a checkpoint."""
-    checkpoints.write(folder, name, np.array(block))
+def write_block(block: FloatArray, checkpoints: Checkpoints, folder: str, name: str) -> str:
+    """Write a block of factors into a folder of a checkpoint; the digest of its file."""
+    return checkpoints.write(folder, name, np.array(block))
 
 
-def read_block(checkpoints: Checkpoints, folder: str, name: str) -> tuple[FloatArray, None]:
+def read_block(
+    checkpoints: Checkpoints, folder: str, name: str, digest: str | None, n_rows: int, rank: int
+) -> tuple[FloatArray, None]:
     """Take a block of factors from a folder of a checkpoint."""
-    return checkpoints.read(folder, name), None
+    return checkpoints.read(folder, name, digest, (n_rows, rank)), None
 
 
 # -- rows by themselves ---------------------------------------------------------------------------
