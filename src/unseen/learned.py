@@ -170,6 +170,13 @@ def is_a(value: Any, name: str) -> bool:
     return any(cls.__name__ == name for cls in type(value).__mro__)
 
 
+def seen_cells(value: Any, sizes: Sizes) -> bool:
+    """Cells of a matrix of the shape of the model; the record itself has looked at its numbers."""
+    return is_a(value, "SeenCells") and (
+        len(value.indptr) == sizes.get("n", sizes["m"]) + 1 and value.n_cols == sizes["m"]
+    )
+
+
 # -- tables ---------------------------------------------------------------------------
 
 FACTORS = {"row_factors_": numbers("n", "k"), "col_factors_": numbers("m", "k")}
@@ -248,6 +255,7 @@ OTHERS: dict[str, Check] = {
     "n_constraints_": count(),
     "n_iter_": count(high=MOST_STEPS),
     "n_row_features_in_": either(count("d", 1)),
+    "origin_": either(part("Origin")),
     "rank_": count(),
     "reg_": real(),
     "reg_e_": real(),
@@ -256,6 +264,7 @@ OTHERS: dict[str, Check] = {
     "row_block_": numbers("n", kinds="i"),
     "row_feature_names_": either(some(text, "d")),
     "row_ids_": either(ids("n")),
+    "seen_": either(seen_cells),
     "solver_": part("Solver"),
     "threshold_": real(),
     "validation_errors_": either(some(real())),
@@ -272,6 +281,18 @@ FIELDS: dict[str, dict[str, Check]] = {
         "reg_col": real(0.0),
     },
     "FeatureScaling": {"unit_rows": flag, "centre": either(numbers("d")), "scale": either(numbers("d"))},
+    "SeenCells": {
+        "indptr": numbers("starts", kinds="i", low=0),
+        "indices": numbers("cells", kinds="i", low=0),
+        "n_cols": count(low=1),
+    },
+    "Origin": {
+        "row": text,
+        "col": text,
+        "value": either(text),
+        "weight": either(text),
+        "backend": either(text),
+    },
     "LinearMap": {
         "features": numbers("u", kinds="i", low=0),
         "weights": lambda value, sizes: numbers("u", "r")(value, sizes) or matrix("u", "r")(value, sizes),
@@ -383,9 +404,11 @@ def try_model(model: Any, sizes: Sizes, most: int) -> None:
         one = sparse.csr_array((np.ones(1), ([0], [0])), shape=(1, sizes["m"]))
         sides = {side: getattr(model, f"n_{side}_features_in_", None) for side in ("row", "col")}
         zeros = {side: None if width is None else _blank_row(width) for side, width in sides.items()}
+        names = [getattr(model, f"{side}_ids_", None) for side in ("row", "col")]
+        firsts = [[0] if found is None else found.values[:1] for found in names]
         tasks = [
-            lambda: model.predict_entries([0], [0]),
-            lambda: model.recommend([0], 1),
+            lambda: model.predict_entries(*firsts),
+            lambda: model.recommend(firsts[0], 1),
             lambda: _folded(model, one, zeros["row"], sizes.get("k", sizes["m"])),
         ]
         for side, row in zeros.items():

@@ -224,14 +224,16 @@ def use(model: Any) -> None:
         cells = sparse.csr_array((np.ones(3), ([0, 1, 1], [0, min(1, m - 1), m - 1])), shape=(2, m))
         d, e = (getattr(model, f"n_{side}_features_in_", None) for side in ("row", "col"))
         rows, cols = (None if w is None else np.full((2, w), 0.5) for w in (d, e))
+        known = [getattr(model, f"{side}_ids_", None) for side in ("row", "col")]
+        names = [[0, 1] if ids is None else ids.values[:2] for ids in known]
         tasks = [
-            lambda: model.predict_entries([0, 1], [1, 0]),
-            lambda: model.recommend([0, 1], 3),
-            lambda: model.recommend([0], 3, candidates=[0, 1]),
+            lambda: model.predict_entries(*names),
+            lambda: model.recommend(names[0], 3),
+            lambda: model.recommend(names[0], 3, candidates=names[1], exclude=None),
             lambda: model.fold_in(cells, row_features=rows),
             lambda: model.transform(cells, row_features=rows),
             lambda: model.predict_new(rows, cols),
-            lambda: model.predict_proba([0], [0]) if hasattr(model, "predict_proba") else None,
+            lambda: model.predict_proba(*names) if hasattr(model, "predict_proba") else None,
             lambda: _explained(model, cells),
         ]
     elif hasattr(model, "predict_topk"):

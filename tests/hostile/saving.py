@@ -28,6 +28,7 @@ def stamped(stamp: float) -> BiasModel:
     model.row_factors_ = np.full((ROWS, model.row_factors_.shape[1]), stamp)
     model.row_bias_ = np.full(ROWS, stamp)
     model.offsets_ = replace(model.offsets_, row=model.row_bias_)
+    model.seen_ = None
     return model
 
 

@@ -25,6 +25,7 @@ from unseen.kernels.plan import plan
 from unseen.kernels.providers import HostProvider
 from unseen.kernels.skip_gram import joint_sweep, sgns_sweep
 from unseen.typing import FloatArray, IndexArray
+from unseen.validation import check_choice, check_count
 
 __all__ = [
     "als_draw",
@@ -48,6 +49,10 @@ __all__ = [
     "spmm_t",
     "topk",
 ]
+
+MOST_STEPS = 1_000_000
+MOST_NUMBERS = 1 << 40
+"""Numbers that an answer can have: more than any memory holds, less than overflows a count of bytes."""
 
 
 def provider() -> str:
@@ -98,7 +103,8 @@ def gram(dense: FloatArray, *, n_threads: int = 1) -> FloatArray:
     array([[1., 2.],
            [2., 5.]])
     """
-    result: FloatArray = _kernels.gram(args.dense("dense", dense, args.common_float(dense)), n_threads)
+    dense = args.dense("dense", dense, args.common_float(dense))
+    result: FloatArray = _kernels.gram(dense, args.threads(n_threads, dense.size * dense.shape[1]))
     return result
 
 
@@ -128,7 +134,7 @@ def sddmm(
     dtype = args.common_float(left, right)
     left, right = args.dense("left", left, dtype), args.dense("right", right, dtype)
     args.same_rank(left=left, right=right)
-    indptr, indices = args.pattern(indptr, indices, len(left))
+    indptr, indices = args.pattern(indptr, indices, len(left), len(right))
     result: FloatArray = _kernels.sddmm(
         indptr, indices, left, right, args.threads(n_threads, indices.size * left.shape[1])
     )
@@ -166,13 +172,14 @@ def spmm(
     array([[21.]])
     """
     dtype = args.common_float(data, dense)
-    indptr, indices = args.pattern(indptr, indices)
+    dense = args.dense("dense", dense, dtype)
+    indptr, indices = args.pattern(indptr, indices, None, len(dense))
     data = args.on_cells("data", data, len(indices), dtype)
     result: FloatArray = _kernels.spmm(
         indptr,
         indices,
         data,
-        args.dense("dense", dense, dtype),
+        dense,
         args.threads(n_threads, indices.size * dense.shape[1]),
     )
     return result
@@ -215,7 +222,12 @@ def spmm_t(
     """
     dtype = args.common_float(data, dense)
     dense = args.dense("dense", dense, dtype)
-    indptr, indices = args.pattern(indptr, indices, len(dense))
+    n_cols = check_count("n_cols", n_cols, minimum=0)
+    if n_cols * dense.shape[1] > MOST_NUMBERS:
+        raise ParameterError(
+            f"n_cols={n_cols} rows of {dense.shape[1]} numbers are more than can be told apart"
+        )
+    indptr, indices = args.pattern(indptr, indices, len(dense), n_cols)
     data = args.on_cells("data", data, len(indices), dtype)
     result: FloatArray = _kernels.spmm_t(
         indptr, indices, data, dense, n_cols, args.threads(n_threads, indices.size * dense.shape[1])
@@ -296,8 +308,10 @@ def als_solve(
     dtype = args.common_float(out)
     other = args.dense("other", other, dtype)
     rank = other.shape[1]
-    out = args.in_place("out", out, dtype, (out.shape[0], rank))
-    indptr, indices = args.pattern(indptr, indices, len(out))
+    out = args.in_place("out", out, dtype, (len(out), rank))
+    if (cg_steps := check_count("cg_steps", cg_steps, minimum=0)) > MOST_STEPS:
+        raise ParameterError(f"cg_steps must be at most {MOST_STEPS}, got {cg_steps}")
+    indptr, indices = args.pattern(indptr, indices, len(out), len(other))
     gram = args.dense("gram", gram, dtype)
     if gram.shape != (rank, rank):
         raise ParameterError(f"gram must have shape {(rank, rank)}, got {gram.shape}")
@@ -319,8 +333,7 @@ def als_solve(
             raise ParameterError(f"shift must have {len(other)} values, one a row of other; got {len(shift)}")
     if row_values is not None:
         row_values = args.in_place("row_values", row_values, np.dtype(np.float64), (len(out),))
-    if method not in ("cholesky", "cg"):
-        raise ParameterError(f"method must be 'cholesky' or 'cg', got {method!r}")
+    check_choice("method", method, ("cholesky", "cg"))
     curvature = args.on_cells("curvature", curvature, len(indices), dtype)
     linear = args.on_cells("linear", linear, len(indices), dtype)
     n_threads = args.threads(n_threads, rank * (len(indices) + out.size))
@@ -401,13 +414,25 @@ def ccd_sweep(
     array([6.])
     """
     dtype = args.common_float(left)
-    left = args.in_place("left", left, dtype, left.shape)
-    right = args.in_place("right", right, dtype, right.shape)
+    left, right = args.table("left", left, dtype), args.table("right", right, dtype)
     args.same_rank(left=left, right=right)
-    indptr, indices = args.pattern(indptr, indices, len(left))
-    csc_indptr, csc_indices = args.pattern(csc_indptr, csc_indices, len(right))
+    indptr, indices = args.pattern(indptr, indices, len(left), len(right))
+    csc_indptr, csc_indices = args.pattern(csc_indptr, csc_indices, len(right), len(left))
+    csc_order = args.indices_of("csc_order", csc_order)
     if len({len(indices), len(csc_indices), len(csc_order)}) > 1:
         raise ParameterError("the CSR and the CSC pattern must have the same number of cells")
+    args.within("csc_order", csc_order, len(indices))
+    if (inner := check_count("inner", inner)) > MOST_STEPS:
+        raise ParameterError(f"inner must be at most {MOST_STEPS}, got {inner}")
+    limits = {
+        "background": background,
+        "target": target,
+        "reg": reg,
+        "l1": l1,
+        "lower": lower,
+        "upper": upper,
+    }
+    settings = [args.number(name, value) for name, value in limits.items()]
     index = np.result_type(indptr, csc_indptr)
     patterns = (indptr, indices, csc_indptr, csc_indices, csc_order)
     scores = args.in_place("scores", scores, dtype, (len(indices),))
@@ -417,7 +442,7 @@ def ccd_sweep(
         args.on_cells("curvature", curvature, len(indices), dtype),
         args.on_cells("linear", linear, len(indices), dtype),
         scores, left, right,
-        background, target, reg, l1, lower, upper, inner, n_threads,
+        *settings, inner, n_threads,
     )  # fmt: skip
 
 
@@ -466,13 +491,16 @@ def topk(
     dtype = args.common_float(left, right)
     left, right = args.dense("left", left, dtype), args.dense("right", right, dtype)
     args.same_rank(left=left, right=right)
+    if check_count("k", k, minimum=0) > args.LONGEST_LIST or k * len(left) > MOST_NUMBERS:
+        raise ParameterError(f"k must be at most {args.LONGEST_LIST}, got {k} for {len(left)} rows")
     if exclude is not None:
         exclude = args.pattern(*exclude, len(left))
+        args.sorted_rows("exclude", *exclude)
     if col_ids is None:
         col_ids = np.arange(len(right), dtype=np.int64)
-    col_ids = np.ascontiguousarray(col_ids, dtype=np.int64)
-    if col_ids.shape != (len(right),):
-        raise ParameterError(f"col_ids must have {len(right)} values, one a column; got {col_ids.shape}")
+    col_ids = np.ascontiguousarray(args.indices_of("col_ids", col_ids), dtype=np.int64)
+    if col_ids.shape != (len(right),) or np.any(col_ids[1:] <= col_ids[:-1]):
+        raise ParameterError(f"col_ids must have {len(right)} increasing values, one a column")
     n_threads = args.threads(n_threads, left.size * right.shape[0])
     ids, scores = module.topk(left, right, k, exclude, col_ids, n_threads)
     # The module counts in "long long"; the same numbers under the name that NumPy prints.

@@ -6,10 +6,10 @@ from typing import Literal
 
 import numpy as np
 
-from unseen.exceptions import ParameterError
 from unseen.kernels import _arguments as args
 from unseen.kernels import _provider, reference_embeddings
 from unseen.typing import IndexArray
+from unseen.validation import check_choice, check_count
 
 __all__ = ["cooccurrence"]
 
@@ -62,10 +62,12 @@ def cooccurrence(
     >>> cooccurrence(*labels, rows, 1)[1].tolist()
     [1, 0, 0]
     """
-    if similarity not in ("cosine", "share"):
-        raise ParameterError(f"similarity must be 'cosine' or 'share', got {similarity!r}")
-    indptr, indices = args.pattern(indptr, indices)
-    index_indptr, index_indices = args.pattern(*index)
+    check_choice("similarity", similarity, ("cosine", "share"))
+    check_choice("recount", recount, (True, False))
+    k = check_count("k", k, minimum=0)
+    index_indptr = args.indices_of("index[0]", index[0])
+    indptr, indices = args.pattern(indptr, indices, None, max(len(index_indptr) - 1, 0))
+    index_indptr, index_indices = args.pattern(index_indptr, index[1], None, len(indptr) - 1)
     # Rows are told in as few bytes as they fit: the answer is much longer than the labels.
     fits = max(len(indptr), len(indices), len(index_indptr), len(index_indices)) < 2**31
     width = np.dtype(np.int32 if fits else np.int64)

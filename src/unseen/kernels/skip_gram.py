@@ -52,9 +52,16 @@ def sgns_sweep(
     0.5
     """
     dtype = args.common_float(words)
-    args.in_place("words", words, dtype, words.shape)
-    args.in_place("contexts", contexts, dtype, contexts.shape)
+    args.table("words", words, dtype)
+    args.table("contexts", contexts, dtype)
     args.same_rank(words=words, contexts=contexts)
+    centers = args.within("centers", args.indices_of("centers", centers), len(words))
+    positives = args.within("positives", args.indices_of("positives", positives), len(contexts))
+    negatives = args.within("negatives", args.indices_of("negatives", negatives, 2), len(contexts))
+    if not len(centers) == len(positives) == len(negatives):
+        raise ParameterError("centers, positives and negatives must have one entry or row a pair")
+    first_rate, last_rate = args.number("first_rate", first_rate), args.number("last_rate", last_rate)
+    n_threads = args.threads(n_threads, args.WORK_A_THREAD * args.MOST_THREADS)
     index = np.result_type(np.int32, centers, positives, negatives)
     _kernels.sgns(
         words, contexts,
@@ -117,15 +124,26 @@ def joint_sweep(
     True
     """
     dtype = args.common_float(regressor)
-    args.in_place("regressor", regressor, dtype, regressor.shape)
+    args.table("regressor", regressor, dtype)
     args.in_place("squares", squares, dtype, regressor.shape)
-    indptr, indices = args.pattern(indptr, indices)
+    indptr, indices = args.pattern(indptr, indices, None, len(regressor))
+    values = args.dense("values", values, dtype, ndim=1)
     if len(values) != len(indices):
         raise ParameterError(f"values must have {len(indices)} entries, one a cell; got {len(values)}")
+    n_rows = len(indptr) - 1
+    visits = args.within("visits", args.indices_of("visits", visits), n_rows)
+    positives = args.within("positives", args.indices_of("positives", positives, 2), n_rows)
+    negatives = args.within("negatives", args.indices_of("negatives", negatives, 2), n_rows)
+    if not len(visits) == len(positives) == len(negatives):
+        raise ParameterError("visits, positives and negatives must have one entry or row a visit")
+    if np.ndim(reg) and np.shape(reg) != (len(regressor),):
+        raise ParameterError(f"reg must be one number or have {len(regressor)}, one a feature")
+    steps = {"gamma": gamma, "negative_weight": negative_weight, "rate": rate}
+    settings = [args.number(name, value) for name, value in steps.items()]
+    n_threads = args.threads(n_threads, args.WORK_A_THREAD * args.MOST_THREADS)
+    reg = args.dense("reg", np.broadcast_to(reg, len(regressor)), dtype, ndim=1)
     index = np.result_type(indptr, visits, positives, negatives)
     whole = [np.ascontiguousarray(a, dtype=index) for a in (indptr, indices, visits, positives, negatives)]
     _kernels.joint(
-        *whole[:2], args.dense("values", values, dtype, ndim=1), regressor, squares, *whole[2:],
-        np.ascontiguousarray(np.broadcast_to(reg, len(regressor)), dtype=dtype), gamma, negative_weight, rate,
-        cosine, n_threads,
+        *whole[:2], values, regressor, squares, *whole[2:], reg, *settings, bool(cosine), n_threads,
     )  # fmt: skip

@@ -8,6 +8,7 @@ Arrays that live on a device are multiplied there.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -30,6 +31,10 @@ T = TypeVar("T")
 @lru_cache(maxsize=4)
 def _pool(n_threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(n_threads, thread_name_prefix="unseen")
+
+
+if hasattr(os, "register_at_fork"):  # a forked process has pools, and none of their threads
+    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def in_blocks(
