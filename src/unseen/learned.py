@@ -152,6 +152,11 @@ def text(value: Any, _: Sizes) -> bool:
     return type(value) is str
 
 
+def limits(value: Any, _: Sizes) -> bool:
+    """A lower and an upper one, perhaps infinite."""
+    return isinstance(value, tuple) and len(value) == 2 and bool(value[0] < value[1])
+
+
 def records(value: Any, _: Sizes) -> bool:
     """What was noted in each sweep."""
     return isinstance(value, list) and all(isinstance(item, dict) for item in value)
@@ -194,6 +199,8 @@ NEEDED: dict[str, dict[str, Check | None]] = {
         "offsets_": part("Offsets"),
         "widths_": some(count(), "terms"),
     },
+    # Samples of all terms side by side, not the terms one after the other.
+    "BayesianMF": {"widths_": some(count()), "clip_": either(limits)},
     "PositiveCompleter": {"alpha_": real(), "rho_": real(), "class_prior_": real()},
     "BiasModel": {"offsets_": part("Offsets"), "row_bias_": numbers("n"), "col_bias_": numbers("m")},
     "ObservedCompleter": {"offsets_": part("Offsets"), "center_": real()},

@@ -16,6 +16,7 @@ from unseen import (
     MCCC,
     SLEEC,
     AugmentedMF,
+    BayesianMF,
     BiasIMC,
     BiasMC,
     BiasModel,
@@ -84,6 +85,7 @@ MODELS: dict[str, Callable[[], Any]] = {
     "MatrixFactorization ccd": lambda: MatrixFactorization(
         2, solver="ccd", center="biases", random_state=0, max_iter=3
     ).fit(RATINGS),
+    "BayesianMF": lambda: BayesianMF(2, n_samples=4, burn_in=2, random_state=0).fit(RATINGS),
     "SoftImpute": lambda: SoftImpute(random_state=0, max_iter=3).fit(RATINGS),
     "AugmentedMF": lambda: AugmentedMF(2, random_state=0, max_iter=3).fit(RATINGS),
     "AugmentedMF rank_one": lambda: AugmentedMF(2, augmentation="rank_one", random_state=0, max_iter=3).fit(
