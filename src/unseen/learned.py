@@ -175,6 +175,11 @@ def is_a(value: Any, name: str) -> bool:
     return any(cls.__name__ == name for cls in type(value).__mro__)
 
 
+def sides(value: Any, sizes: Sizes) -> bool:
+    """Numbers of rows and columns."""
+    return some(count(), 2)(value, sizes) and all(map(partial(bound, sizes), "nm", value))
+
+
 def seen_cells(value: Any, sizes: Sizes) -> bool:
     """Cells of a matrix of the shape of the model; the record itself has looked at its numbers."""
     return is_a(value, "SeenCells") and (
@@ -187,7 +192,18 @@ def seen_cells(value: Any, sizes: Sizes) -> bool:
 FACTORS = {"row_factors_": numbers("n", "k"), "col_factors_": numbers("m", "k")}
 NEEDED: dict[str, dict[str, Check | None]] = {
     "Completer": {"n_features_in_": count("m", 1), **FACTORS},
-    "NeighbourLinks": {"graph_": matrix("m", "m"), "row_factors_": None, "col_factors_": None},
+    "RowScores": {"row_factors_": None, "col_factors_": None},
+    "NeighbourLinks": {"graph_": matrix("m", "m")},
+    "SpectralFilter": {
+        "positives_": matrix("n", "m"),
+        "row_scale_": numbers("n", low=0),
+        "col_scale_": numbers("m", low=0),
+        "singular_values_": numbers("singular", low=0),
+        "left_basis_": numbers("m", "basis"),
+        "right_basis_": numbers("m", "basis"),
+    },
+    "CellBlend": {"shape_": sides, "as_lists_": flag, "models_": some(part("Completer"), "models")},
+    "LabelBlend": {"models_": some(part("MultiLabelClassifier"), "models")},
     "CommonNeighbors": {"spread_": matrix("m", "m")},
     "Katz": {"beta_": real(0.0), "length_": count(None, 1, 10_000)},
     "SVDKatz": {"beta_": real(0.0)},
@@ -244,18 +260,23 @@ OTHERS: dict[str, Check] = {
         real(), lambda value, _: isinstance(value, tuple) and all(map(math.isfinite, value))
     ),
     "certificate_": either(part("Certificate")),
+    "clip_": either(limits),
     "class_prior_": real(),
     "col_block_": numbers("m", kinds="i"),
     "col_feature_names_": either(some(text, "e")),
     "col_ids_": either(ids("m")),
     "completer_": part("Completer"),
     "converged_": flag,
+    "device_": either(text),
+    "drift_": real(0.0),
     "eigenvalues_": numbers("k"),
     "error_bound_": real(),
     "feature_names_in_": lambda value, sizes: isinstance(value, np.ndarray) and value.shape == (sizes["d"],),
     "history_": records,
+    "informed_": arrays,
     "label_embedding_": either(numbers("l", "k")),
     "lambda_max_": real(),
+    "map_sweeps_": either(count(high=MOST_STEPS)),
     "mean_": real(),
     "measurement_": either(part("Sensing")),
     "n_col_features_in_": either(count("e", 1)),
@@ -266,6 +287,7 @@ OTHERS: dict[str, Check] = {
     "rank_": count(),
     "reg_": real(),
     "reg_e_": real(),
+    "reg_path_": either(records),
     "reg_g_": real(),
     "rho_": real(),
     "row_block_": numbers("n", kinds="i"),
@@ -274,8 +296,10 @@ OTHERS: dict[str, Check] = {
     "seen_": either(seen_cells),
     "solver_": part("Solver"),
     "threshold_": real(),
+    "training_": either(part("TrainingCells")),
     "validation_errors_": either(some(real())),
-    "weights_": some(real()),
+    "validation_scores_": either(numbers("judged", finite=False)),
+    "weights_": lambda value, sizes: some(real())(value, sizes) or numbers("models")(value, sizes),
 }
 """What is looked at where it is there."""
 
@@ -292,6 +316,13 @@ FIELDS: dict[str, dict[str, Check]] = {
         "indptr": numbers("starts", kinds="i", low=0),
         "indices": numbers("cells", kinds="i", low=0),
         "n_cols": count(low=1),
+    },
+    "TrainingCells": {
+        "indptr": numbers("starts", kinds="i", low=0),
+        "indices": numbers("cells", kinds="i", low=0),
+        "values": numbers("cells"),
+        "weights": either(numbers("cells", low=0)),
+        "shape": some(count(), 2),
     },
     "Origin": {
         "row": text,

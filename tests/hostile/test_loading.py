@@ -148,7 +148,7 @@ def data() -> Any:
 
 
 def going_on(data: Any, place: Path, max_iter: int = 4, resume: bool = True) -> Any:
-    model = unseen.MatrixFactorization(3, random_state=0, max_iter=max_iter, tol=0)
+    model = unseen.MatrixFactorization(3, reg=1.0, random_state=0, max_iter=max_iter, tol=0)
     completer = DiskCompleter(model, n_blocks=2, checkpoint=str(place), resume=resume)
     try:
         return completer.fit(data).to_local()

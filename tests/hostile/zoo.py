@@ -20,6 +20,7 @@ from unseen import (
     BiasIMC,
     BiasMC,
     BiasModel,
+    Blend,
     Completion,
     DirtyIMC,
     ExMLDS,
@@ -43,6 +44,7 @@ from unseen import (
     ShiftMC,
     SoftImpute,
     SparseBilinear,
+    SpectralFilter,
     SPPMIEmbedding,
     Tanh,
     Term,
@@ -86,6 +88,16 @@ MODELS: dict[str, Callable[[], Any]] = {
         2, solver="ccd", center="biases", random_state=0, max_iter=3
     ).fit(RATINGS),
     "BayesianMF": lambda: BayesianMF(2, n_samples=4, burn_in=2, random_state=0).fit(RATINGS),
+    "BayesianMF history": lambda: BayesianMF(2, history=True, n_samples=4, burn_in=2, random_state=0).fit(
+        RATINGS, **SIDES
+    ),
+    "SpectralFilter": lambda: SpectralFilter(3, random_state=0).fit(POSITIVES),
+    "CellBlend": lambda: Blend(
+        [SpectralFilter(3, random_state=0), BiasMC(2, random_state=0, max_iter=3)], random_state=0
+    ).fit(POSITIVES),
+    "LabelBlend": lambda: Blend([RidgeOvA(), LEML(3, random_state=0, max_iter=3)], random_state=0).fit(
+        ROWS, LABELS
+    ),
     "SoftImpute": lambda: SoftImpute(random_state=0, max_iter=3).fit(RATINGS),
     "AugmentedMF": lambda: AugmentedMF(2, random_state=0, max_iter=3).fit(RATINGS),
     "AugmentedMF rank_one": lambda: AugmentedMF(2, augmentation="rank_one", random_state=0, max_iter=3).fit(
