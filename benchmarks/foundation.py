@@ -44,7 +44,7 @@ def movielens_folds(
             train, test = data.observations.select(fold != k), data.observations.select(fold == k)
             inside = split_entries(train, test_fraction=0.1, random_state=k)
             search = GridSearch(clone(model), grid, cv=inside).fit(train)
-            predicted = np.clip(search.predict_entries(test.rows, test.indices), 1.0, 5.0)
+            predicted = np.clip(search.predict_entries(test.rows, test.indices, positions=True), 1.0, 5.0)
             rows.append(
                 {
                     "fold": k,

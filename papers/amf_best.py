@@ -51,7 +51,7 @@ class FeatureBias(NamedTuple):
     model: Any
 
     def predict(self, rows: Array, cols: Array) -> Array:
-        return np.asarray(self.level[cols] + self.model.predict_entries(rows, cols))
+        return np.asarray(self.level[cols] + self.model.predict_entries(rows, cols, positions=True))
 
 
 def feature_bias(cells: Observations, sides: sparse.csr_array, reg: float, model: Any) -> FeatureBias:
@@ -70,7 +70,10 @@ def choose(train: Observations, sides: sparse.csr_array, seed: int) -> dict[str,
     order = np.random.default_rng(1000 + seed).permutation(train.nnz)
     inner, held = take_out(train, order[: train.nnz // 10])
     rows, cols, values = held.rows, held.indices, held.values
-    by_bias = {reg: rmse(BiasModel(reg).fit(inner).predict_entries(rows, cols), values) for reg in BIAS_REGS}
+    by_bias = {
+        reg: rmse(BiasModel(reg).fit(inner).predict_entries(rows, cols, positions=True), values)
+        for reg in BIAS_REGS
+    }
     by_side = {
         (reg, bias): rmse(feature_bias(inner, sides, reg, BiasModel(bias)).predict(rows, cols), values)
         for reg in FEATURE_REGS
@@ -112,7 +115,7 @@ def base_columns(
     )
     return np.column_stack(
         [
-            bias.predict_entries(rows, cols),
+            bias.predict_entries(rows, cols, positions=True),
             side.predict(rows, cols),
             low.predict(rows, cols),
             side.model.row_bias_[rows],
@@ -165,8 +168,8 @@ def run_fold(data: MatrixData, number: int) -> dict[str, Any]:
     assert data.col_features is not None
     places = sparse.csr_array(data.col_features)[:, :2].toarray()
     chosen = choose(train, sides, number)
-    fixed = BiasModel((7.0, 3.0)).fit(train).predict_entries(rows, cols)
-    tuned = BiasModel(chosen["bias_reg"]).fit(train).predict_entries(rows, cols)
+    fixed = BiasModel((7.0, 3.0)).fit(train).predict_entries(rows, cols, positions=True)
+    tuned = BiasModel(chosen["bias_reg"]).fit(train).predict_entries(rows, cols, positions=True)
     found = {
         "BiasModel (7, 3)": fixed,
         "BiasModel": tuned,

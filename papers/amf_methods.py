@@ -53,7 +53,7 @@ class Mean:
         self.value = float(cells.values.mean(dtype=np.float64))
         return self
 
-    def predict_entries(self, rows: Array, cols: Array) -> Array:
+    def predict_entries(self, rows: Array, cols: Array, *, positions: bool) -> Array:
         """Say it."""
         return np.full(len(rows), self.value)
 
@@ -119,5 +119,5 @@ def limits_of(cells: Observations) -> tuple[float, float]:
 
 def error(model: Any, cells: Observations, limits: tuple[float, float]) -> float:
     """RMSE of predictions that are cut to the scale."""
-    predicted = np.clip(model.predict_entries(cells.rows, cells.indices), *limits)
+    predicted = np.clip(model.predict_entries(cells.rows, cells.indices, positions=True), *limits)
     return float(np.sqrt(np.mean((predicted.astype(np.float64) - cells.values) ** 2)))

@@ -39,7 +39,7 @@ def one(name: str, data: str, starts: int) -> list[Row]:
     train, test = split_of(data, 0)
     limits = limits_of(train)
     models = [BUILDERS[name](seed).fit(train) for seed in range(starts)]
-    predicted = np.stack([model.predict_entries(test.rows, test.indices) for model in models])
+    predicted = np.stack([model.predict_entries(test.rows, test.indices, positions=True) for model in models])
     return [
         {
             "method": name,

@@ -56,7 +56,7 @@ def measure(model: Any, data: Synthetic, regs: tuple[float, ...]) -> Row:
     tried = []
     for reg in regs:
         fitted = model.set_params(reg=reg).fit(training, **sides)
-        off = fitted.predict_entries(validation.rows, validation.indices) - validation.values
+        off = fitted.predict_entries(validation.rows, validation.indices, positions=True) - validation.values
         tried.append((float(off @ off), reg))
     reg = min(tried)[1]
     fitted = model.set_params(reg=reg).fit(seen, **sides)

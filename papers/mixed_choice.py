@@ -186,7 +186,7 @@ def split(cells: Observations, share: float, seed: int) -> tuple[Observations, O
 
 def measure(model: Any, test: Observations) -> dict[str, float]:
     """Errors on some cells."""
-    return errors(model.predict_entries(test.rows, test.indices), test.values)
+    return errors(model.predict_entries(test.rows, test.indices, positions=True), test.values)
 
 
 def errors(predicted: Array, values: Array) -> dict[str, float]:

@@ -102,7 +102,9 @@ def choose(models: list[Any], cells: Observations, share: float, seed: int, **gi
 
     def error(model: Any) -> float:
         fitted = clone(model).fit(fitting, **given)
-        return float(np.mean((fitted.predict_entries(held.rows, held.indices) - held.values) ** 2))
+        return float(
+            np.mean((fitted.predict_entries(held.rows, held.indices, positions=True) - held.values) ** 2)
+        )
 
     return clone(min(models, key=error)).fit(cells, **given)
 
@@ -111,7 +113,9 @@ def ratio(model: Any, target: Array, missing: Array) -> float:
     """Relative error on missing cells."""
     rows, cols = np.nonzero(missing)
     truth = target[rows, cols]
-    return float(np.linalg.norm(model.predict_entries(rows, cols) - truth) / np.linalg.norm(truth))
+    return float(
+        np.linalg.norm(model.predict_entries(rows, cols, positions=True) - truth) / np.linalg.norm(truth)
+    )
 
 
 def interactions(model: Any, n_row_features: int, n_col_features: int) -> Array:

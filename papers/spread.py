@@ -67,7 +67,7 @@ def chosen_reg(train: Observations, seed: int) -> tuple[float, list[float]]:
     rest, validation = split_entries(train, test_fraction=0.1, random_state=seed)
     errors = [
         rms(
-            factorization(reg).fit(rest).predict_entries(validation.rows, validation.indices)
+            factorization(reg).fit(rest).predict_entries(validation.rows, validation.indices, positions=True)
             - validation.values
         )
         for reg in REGS

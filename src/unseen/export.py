@@ -49,7 +49,7 @@ def export(model: Any, path: str | os.PathLike[str], to: str) -> list[Path]:
     >>> import numpy as np
     >>> from unseen import MatrixFactorization
     >>> from unseen.export import export
-    >>> model = MatrixFactorization(1, random_state=0).fit(np.ones((3, 2)))
+    >>> model = MatrixFactorization(1, reg=1.0, center="none", random_state=0).fit(np.ones((3, 2)))
     >>> with tempfile.TemporaryDirectory() as home:
     ...     (file,) = export(model, f"{home}/factors.npz", "npz")
     ...     with np.load(file) as arrays:

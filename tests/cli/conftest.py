@@ -68,7 +68,8 @@ def inductive(files: Files) -> Path:
     path = files.home / "imc"
     code = main(
         [
-            "fit", str(files.ratings), "--method", "imc", "--rank", "3", "--reg", "0.1", "--out", str(path),
+            "fit", str(files.ratings), "--method", "imc", "--rank", "3", "--reg", "0.1", "--center", "none",
+            "--out", str(path),
             "--row-features", str(files.row_features), "--col-features", str(files.col_features),
             "--max-iter", "200", "--quiet",
         ]

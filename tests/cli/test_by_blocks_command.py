@@ -63,7 +63,7 @@ def test_a_cluster_on_this_machine(parquet: Path, run: Run, tmp_path: Path) -> N
 
 
 def test_wrong_usage_is_refused(files: Files, parquet: Path, run: Run, tmp_path: Path) -> None:
-    out = ("--out", tmp_path / "model")
+    out = ("--out", tmp_path / "model", "--reg", 1)
     assert "read Parquet" in run("fit", files.ratings, *out, "--memory", "1GiB", code=2).err
     both = run("fit", parquet, *out, "--memory", "1GiB", "--dask", "local", code=2)
     assert "exclude each other" in both.err
@@ -81,7 +81,7 @@ def test_features_by_blocks_are_those_of_a_fit_in_memory(
     tables = {side: tmp_path / f"{side}.parquet" for side in ("row", "col")}
     pd.read_csv(files.row_features).drop(columns="kind").to_parquet(tables["row"])
     pd.read_csv(files.col_features, sep="\t").to_parquet(tables["col"])
-    settings = ("--method", "imc", "--rank", 2, "--reg", 0.5, "--max-iter", 4)
+    settings = ("--method", "imc", "--rank", 2, "--reg", 0.5, "--center", "biases", "--max-iter", 4)
     sides = ("--row-features", tables["row"], "--col-features", tables["col"])
     done = run(
         "fit", parquet, "--out", tmp_path / "one", *settings, *sides, "--memory", "1GiB", "--json"

@@ -23,9 +23,9 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 NEUTRAL = {
     "max_iter", "tol", "random_state", "n_jobs", "verbose", "learning_rate", "momentum", "batch_size",
-    "max_levels", "max_dense_cells", "cold", "bias_reg", "n_stages",
+    "max_levels", "max_dense_cells", "cold", "bias_reg", "n_stages", "clip",
 }  # fmt: skip
-"""How far and how a model is fitted, and what rows without a cell get."""
+"""How far and how a model is fitted, what rows without a cell get and what predictions are cut to."""
 OPTIONS: dict[str, dict[str, list[Any]]] = {
     "BiasModel": {"reg": [5.0, (0.3, 2.0), 0.1]},
     "LowDensityNMF": {

@@ -41,7 +41,9 @@ def test_errors(
     train, test = cells.select(~held), cells.select(held)
 
     def error(model: BiasModel | AugmentedMF) -> float:
-        predicted = np.clip(model.fit(train).predict_entries(test.rows, test.indices), 1.0, 5.0)
+        predicted = np.clip(
+            model.fit(train).predict_entries(test.rows, test.indices, positions=True), 1.0, 5.0
+        )
         return float(np.sqrt(np.mean((predicted - test.values) ** 2)))
 
     assert error(BiasModel((7.0, 3.0))) < biases

@@ -77,7 +77,7 @@ def programs() -> list[Any]:
     --------
     >>> from unseen.kernels import programs
     >>> programs()[0].kernels[0]
-    'staged'
+    'small'
     """
     return HostProvider.programs()
 

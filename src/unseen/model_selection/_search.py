@@ -335,7 +335,7 @@ def chains_of(candidates: list[Candidate], penalty: str) -> list[Chain]:
 
 def _size(reg: Any) -> float:
     """Place in a path; one whose size only the data tell begins it."""
-    return np.inf if reg == "auto" else parse_reg(reg)[0]
+    return np.inf if reg in ("auto", "spectral") else parse_reg(reg)[0]
 
 
 @one_blas_thread()  # scores included

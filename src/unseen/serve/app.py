@@ -263,7 +263,9 @@ def create_app(
     >>> from starlette.testclient import TestClient
     >>> from unseen import MatrixFactorization
     >>> from unseen.serve import create_app
-    >>> model = MatrixFactorization(1, random_state=0).fit(np.outer(np.arange(1.0, 5), np.arange(1.0, 4)))
+    >>> X = np.outer(np.arange(1.0, 5), np.arange(1.0, 4))
+    >>> X[3, 1:] = np.nan
+    >>> model = MatrixFactorization(1, reg=0.1, center="none", random_state=0).fit(X)
     >>> with TestClient(create_app(model)) as client:
     ...     answer = client.post("/v1/recommend", json={"rows": [3], "k": 2}).json()
     >>> [item["id"] for item in answer["lists"][0]["items"]]
