@@ -69,6 +69,8 @@ def public(module: Any, kind: type) -> dict[str, Any]:
 COMPLETERS = public(unseen, Completer) | public(baselines, Completer)
 AVERAGES = {"BayesianMF"}
 """Completers that are means over solutions, at which no objective is smallest."""
+FILTERS = {"SpectralFilter"}
+"""Completers that minimise nothing."""
 COMPOSED = {
     name: cls
     for name, cls in COMPLETERS.items()
@@ -81,7 +83,7 @@ WITHOUT_FEATURES = {"AugmentedMF", "BiasMC", "MatrixFactorization", "OneBitMC", 
 NEUTRAL = {
     # How far and from where a solver goes, who watches it, and what is done with the answer.
     "max_iter", "tol", "eps_abs", "cg_steps", "patience", "warm_start", "random_state", "n_jobs", "verbose",
-    "max_nonzeros", "max_dense_cells", "cross_component", "threshold", "list_length",
+    "max_nonzeros", "max_dense_cells", "cross_component", "threshold", "list_length", "clip", "device",
 }  # fmt: skip
 OPTIONS: dict[str, list[Any]] = {
     "rank": [2],
@@ -158,7 +160,7 @@ START: dict[str, dict[str, Any]] = {
     "BiasIMC": {"rank": 3, "alpha": 0.8},
     "BiasMC": {"rank": 3, "alpha": 0.8},
     "DirtyIMC": {"reg_rest": 1.0},
-    "MixedLinear": {"reg_g": 0.3, "reg_e": 2.0, "rho": 5.0},
+    "MixedLinear": {"constraint": "hard", "reg_g": 0.3, "reg_e": 2.0, "rho": 5.0},
     "ShiftIMC": {"rank": 3, "rho": 0.5},
     "ShiftMC": {"rank": 3, "rho": 0.5},
     **{name: {"rank": 3} for name in ("GIMC", "IMC", "MatrixFactorization", "OneBitMC")},
@@ -318,7 +320,7 @@ def _copy(problem: Problem) -> Problem:
 
 
 def test_no_completer_and_no_parameter_is_left_out() -> None:
-    assert set(COMPLETERS) == set(COMPOSED) | BESIDE_THE_CORE
+    assert set(COMPLETERS) == set(COMPOSED) | BESIDE_THE_CORE | AVERAGES | FILTERS
     for name, cls in COMPOSED.items():
         for parameter in inspect.signature(cls).parameters:
             listed = parameter in NEUTRAL or parameter in OPTIONS or (name, parameter) in OWN_OPTIONS
@@ -520,6 +522,7 @@ def test_models_saved_with_parts_in_the_solver_still_load(tmp_path: Any) -> None
     manifest = tmp_path / "model" / "manifest.json"
     content = json.loads(manifest.read_text())
     del content["sha256"]  # such models had none
+    content["format_version"] = 1
     content["model"]["fitted"]["solver_"]["params"]["reg_e"] = 2.0
     manifest.write_text(json.dumps(content))
     with pytest.warns(unseen.exceptions.DataWarning, match="digest"):
