@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import unseen
 from unseen import Observations, baselines, links, metrics, model_selection
@@ -460,3 +461,20 @@ def test_links_are_compared_without_weights() -> None:
     cells = Observations.from_dense(np.where(graph | graph.T, 1.0, np.nan))
     with pytest.raises(InvalidDataError, match="links have no weights"):
         compare(cells.with_weights(np.ones(cells.nnz)), task="links", methods=["katz"], repeats=1)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [unseen.BayesianMF(2, n_samples=6, burn_in=4, random_state=0), unseen.SpectralFilter(3, random_state=0)],
+    ids=sorted(ELSEWHERE),
+)
+def test_a_weight_of_zero_is_a_cell_that_is_not_there(model: Any) -> None:
+    positive = isinstance(model, unseen.SpectralFilter)
+    cells = cells_of("BiasMC" if positive else "BiasModel")
+    gone = np.random.default_rng(3).random(cells.nnz) < 0.2
+    rows, cols = np.indices(cells.shape).reshape(2, -1)
+    weighted = clone(model).fit(cells.with_weights(np.where(gone, 0.0, 1.0))).predict_entries(rows, cols)
+    without = clone(model).fit(cells.select(~gone)).predict_entries(rows, cols)
+    np.testing.assert_allclose(weighted, without, rtol=1e-6, atol=1e-8)
+    everything = clone(model).fit(cells).predict_entries(rows, cols)
+    assert np.abs(everything - without).max() > 1e-3
