@@ -1,3 +1,4 @@
+import gzip
 import hashlib
 import io
 import threading
@@ -11,7 +12,7 @@ import pytest
 from unseen.datasets import load_ca_grqc
 from unseen.datasets import registry as registry_module
 from unseen.datasets.download import fetch
-from unseen.datasets.registry import SOURCES, Source, find_files, text_digest, user_data_home
+from unseen.datasets.registry import SOURCES, Source, _unpacked, find_files, text_digest, user_data_home
 from unseen.exceptions import DownloadError
 
 CONTENT = np.random.default_rng(0).bytes(300_000)
@@ -25,6 +26,11 @@ class Handler(BaseHTTPRequestHandler):
         kind, _, name = self.path.strip("/").partition("/")
         self.server.requests.append((kind, self.headers.get("Range")))
         body = self.server.files.get(name)
+        if kind == "ftp":
+            self.send_response(302)
+            self.send_header("Location", "ftp://127.0.0.1/file")
+            self.end_headers()
+            return
         if kind == "missing" or body is None:
             self.send_error(404)
             return
@@ -42,7 +48,7 @@ class Handler(BaseHTTPRequestHandler):
             self.send_response(200)
         rest = body[start:]
         if kind != "nolength":
-            self.send_header("Content-Length", str(len(rest)))
+            self.send_header("Content-Length", "many" if kind == "oddlength" else str(len(rest)))
         self.end_headers()
         self.wfile.write(rest[: len(rest) // 2] if kind == "cut" else rest)
 
@@ -247,3 +253,29 @@ def test_an_archive_that_is_none_is_refused(server, tmp_path, monkeypatch, body)
     with pytest.raises(DownloadError, match="does not hold what was expected"):
         find_files("ml100k", data_home=tmp_path, download=True, progress=False)
     assert list((tmp_path / "ml100k").iterdir()) == []
+
+
+@pytest.mark.parametrize(("kind", "message"), [("ftp", "leads to ftp"), ("oddlength", "'many' bytes")])
+def test_servers_that_mislead_are_refused(server, tmp_path, kind, message):
+    with pytest.raises(DownloadError, match=message):
+        fetch(f"{server.base}/{kind}/file", tmp_path / "file")
+
+
+def test_a_link_in_place_of_the_part_is_not_followed(server, tmp_path):
+    precious = tmp_path / "precious"
+    precious.write_bytes(b"mine")
+    (tmp_path / "file.part").symlink_to(precious)
+    fetch(f"{server.base}/ok/file", tmp_path / "file", sha256=DIGEST)
+    assert precious.read_bytes() == b"mine"
+    assert (tmp_path / "file").read_bytes() == CONTENT
+
+
+def test_texts_that_grow_without_end_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("unseen.datasets.registry.MOST_UNPACKED", 1000)
+    (tmp_path / "bomb.gz").write_bytes(gzip.compress(b"x" * 100_000))
+    with pytest.raises(DownloadError, match="beyond all measure"):
+        text_digest(tmp_path / "bomb.gz")
+    with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as pack:
+        pack.writestr("file", b"x" * 100_000)
+    with zipfile.ZipFile(tmp_path / "bomb.zip") as pack, pytest.raises(ValueError, match="more than"):
+        _unpacked(pack, "file")

@@ -90,7 +90,14 @@ def fetch(
 def _partial(path: Path) -> Iterator[IO[bytes]]:
     """Open the temporary file; a private one if another process is at work on the shared one."""
     shared = path.with_name(path.name + ".part")
-    with shared.open("ab+") as handle:
+    with contextlib.ExitStack() as stack:
+        try:
+            handle = stack.enter_context(open(shared, "ab+", opener=_no_link))
+        except OSError as error:
+            if not shared.is_symlink():
+                raise DownloadError(f"cannot write to {shared}: {error}") from error
+            shared.unlink()  # it leads to a file that is none of ours
+            handle = stack.enter_context(open(shared, "ab+", opener=_no_link))
         # Whoever held the lock before may have moved the file into place.
         if _lock(handle) and shared.exists() and os.path.samestat(os.fstat(handle.fileno()), shared.stat()):
             try:
@@ -105,6 +112,10 @@ def _partial(path: Path) -> Iterator[IO[bytes]]:
             yield handle
     finally:
         private.unlink(missing_ok=True)
+
+
+def _no_link(name: str, flags: int) -> int:
+    return os.open(name, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
 def _private_name(path: Path) -> Path:
@@ -124,6 +135,16 @@ def _lock(handle: IO[bytes]) -> bool:
     return True
 
 
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follow the server to addresses of the same kind only: not to ftp, and not from https to http."""
+
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
+        wanted = ("https://",) if req.full_url.startswith("https://") else ("https://", "http://")
+        if not newurl.startswith(wanted):
+            raise DownloadError(f"cannot fetch {req.full_url}: it leads to {newurl}, which is not accepted.")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
 def _receive(url: str, part: IO[bytes], max_bytes: int, progress: bool, timeout: float) -> bool:
     """Append what is still wanted; tell whether there was something already."""
     start = os.fstat(part.fileno()).st_size
@@ -131,7 +152,8 @@ def _receive(url: str, part: IO[bytes], max_bytes: int, progress: bool, timeout:
     if start:
         request.add_header("Range", f"bytes={start}-")
     try:
-        with cast(HTTPResponse, urllib.request.urlopen(request, timeout=timeout)) as response:
+        opener = urllib.request.build_opener(_Redirects)
+        with cast(HTTPResponse, opener.open(request, timeout=timeout)) as response:
             if start and response.status != 206:  # the server sends all of it again
                 part.truncate(0)
                 start = 0
@@ -154,6 +176,8 @@ def _copy(
     url: str, response: HTTPResponse, part: IO[bytes], start: int, max_bytes: int, progress: bool
 ) -> None:
     length = response.headers.get("Content-Length")
+    if length is not None and not length.isdecimal():
+        raise DownloadError(f"cannot fetch {url}: the server says that it has {length!r} bytes.")
     total = start + int(length) if length is not None else None
     if total is not None and total > max_bytes:
         raise DownloadError(f"{url} has {total:,} bytes, more than the {max_bytes:,} that are accepted.")

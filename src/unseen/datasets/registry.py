@@ -165,7 +165,9 @@ def text_digest(path: Path, comments: bytes = b"") -> str:
     opener = gzip.open if path.suffix == ".gz" else open
     try:
         with opener(path, "rb") as handle:
-            for line in handle:
+            while line := handle.readline(MOST_UNPACKED):
+                if len(line) == MOST_UNPACKED or handle.tell() > MOST_TEXT:
+                    raise DownloadError(f"{path} grows beyond all measure when it is unpacked; remove it.")
                 text = line.rstrip(b"\r\n")
                 if comments and text.startswith(comments):
                     continue
@@ -181,6 +183,11 @@ def text_digest(path: Path, comments: bytes = b"") -> str:
     return digest.hexdigest()
 
 
+MOST_UNPACKED = 64 << 20
+"""Bytes of a file of an archive, or of a line of a text; all that we know have far fewer."""
+MOST_TEXT = 1 << 36
+
+
 def _convert_graph(archive: Path, folder: Path) -> None:
     """SNAP serves the gzipped edge list itself, under a name in other letters."""
     proper = folder / archive.name.replace("ca-", "CA-")
@@ -192,16 +199,25 @@ def _convert_ml100k(archive: Path, folder: Path) -> None:
     """Unpack the tables, and note for each rating which of the published test sets hold it."""
     with zipfile.ZipFile(archive) as pack:
         for name in ("u.data", "u.user", "u.item", "u.genre", "u.occupation"):
-            write_whole(folder / name, pack.read(f"ml-100k/{name}"))
-        key = _ml100k_keys(pack.read("ml-100k/u.data"))
+            write_whole(folder / name, _unpacked(pack, f"ml-100k/{name}"))
+        key = _ml100k_keys(_unpacked(pack, "ml-100k/u.data"))
         fold = np.zeros(key.size, dtype=np.int64)
         for number in range(1, 6):
-            fold[np.isin(key, _ml100k_keys(pack.read(f"ml-100k/u{number}.test")))] = number
-        last = [np.isin(key, _ml100k_keys(pack.read(f"ml-100k/{name}.test"))) for name in ("ua", "ub")]
+            fold[np.isin(key, _ml100k_keys(_unpacked(pack, f"ml-100k/u{number}.test")))] = number
+        last = [np.isin(key, _ml100k_keys(_unpacked(pack, f"ml-100k/{name}.test"))) for name in ("ua", "ub")]
     rows = np.column_stack([fold, *last]).astype(np.int64)
     lines = ["fold,ua_test,ub_test", *(",".join(map(str, row)) for row in rows.tolist())]
     write_whole(folder / "splits.csv", ("\n".join(lines) + "\n").encode())
     archive.unlink()
+
+
+def _unpacked(pack: zipfile.ZipFile, name: str) -> bytes:
+    """A file of an archive, unless it grows beyond all measure."""
+    with pack.open(name) as handle:
+        content = handle.read(MOST_UNPACKED + 1)
+    if len(content) > MOST_UNPACKED:
+        raise ValueError(f"{name} has more than {MOST_UNPACKED:,} bytes")
+    return content
 
 
 def _ml100k_keys(table: bytes) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
