@@ -77,13 +77,13 @@ def run_split(data: GraphData, number: int) -> Iterator[Row]:
     inner_lambda, train_lambda = (float(top_eigenpairs(g.csr, 1, which="LA")[0][0]) for g in (inner, train))
 
     def validate(model: Any) -> float:
-        curve = link_curve(model.fit(inner), val, train=inner, k=5 * n_val)
+        curve = link_curve(model.fit(inner), val, train=inner, k=5 * n_val, positions=True)
         return float(curve.fnr[-1])
 
     def judge(name: str, model: Any, setting: Setting, tried: int) -> Row:
         model.fit(train)
         lengths = [m * len(test) for m in MULTIPLES]
-        curve = link_curve(model, test, train=train, k=lengths[-1])
+        curve = link_curve(model, test, train=train, k=lengths[-1], positions=True)
         return {
             "method": name,
             "split": number,

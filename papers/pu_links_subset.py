@@ -65,11 +65,13 @@ def run_split(number: int) -> list[Row]:
         errors = [0.0]
         if len(settings) > 1:
             errors = [
-                float(link_curve(build(**s).fit(inner), val, train=inner, k=5 * n_val).fnr[-1])
+                float(
+                    link_curve(build(**s).fit(inner), val, train=inner, k=5 * n_val, positions=True).fnr[-1]
+                )
                 for s in settings
             ]
         setting = settings[int(np.argmin(errors))]
-        curve = link_curve(build(**setting).fit(train), test, train=train, k=3 * len(test))
+        curve = link_curve(build(**setting).fit(train), test, train=train, k=3 * len(test), positions=True)
         row = {
             "method": name,
             "split": number,

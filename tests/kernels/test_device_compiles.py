@@ -14,6 +14,14 @@ from unseen.kernels.cuda.programs import ARCHITECTURES, cell_program, frame_prog
 
 FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 
+FEW_BYTES = {
+    ("rows-width64-table32", 75): 8,
+    ("rows-width64-table32", 80): 8,
+    ("rows-width64-table32", 120): 24,
+    ("lists-width64-table64", 90): 8,
+}
+"""Bytes that the worst kernel of these leaves outside of registers, by architecture; all others none."""
+
 
 @pytest.fixture(scope="module")
 def nvrtc():
@@ -50,7 +58,8 @@ def check(nvrtc, program, arch):
     frames = FRAME.findall(log)
     assert len(frames) >= len(program.kernels) or not frames
     assert len(re.findall(r"Used \d+ registers", log)) == len(program.kernels), log
-    assert all(numbers == ("0", "0", "0") for numbers in frames), (program.name, arch, log)
+    few = FEW_BYTES.get(("-".join(program.name.split("-")[:3]), arch), 0)
+    assert all(int(number) <= few for numbers in frames for number in numbers), (program.name, arch, log)
 
 
 @pytest.mark.parametrize(

@@ -312,13 +312,13 @@ def test_published_graph(data_home: Any) -> None:
         (CommonNeighbors(), (0.855, 0.585, 0.431)),
         (TruncatedSVDLinks(50), (0.857, 0.680, 0.628)),
     ):
-        curve = link_curve(model.fit(train), test, train=train, k=20000)
+        curve = link_curve(model.fit(train), test, train=train, k=20000, positions=True)
         np.testing.assert_allclose(curve.fnr[lengths], expected, atol=6e-4)
     model = BiasMC(50, alpha=0.99, reg=0.3, random_state=0, max_iter=15, tol=1e-3, cg_steps=None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(train)
-    assert link_curve(model, test, train=train).fnr[-1] < 0.575
+    assert link_curve(model, test, train=train, positions=True).fnr[-1] < 0.575
 
 
 def test_best_links_are_in_ids() -> None:

@@ -118,7 +118,7 @@ class GraphData:
         train : Observations
             Symmetric, of the shape of the whole.
         test : ndarray of shape (n_test, 2)
-            The other edges, i < j.
+            The other edges, i < j, by position: ask models with ``positions=True``.
         """
         if check_count("number", number, minimum=0) >= len(self.train):
             raise ParameterError(f"number must be at most {len(self.train) - 1}, got {number}.")

@@ -165,6 +165,9 @@ class Recipe:
         model.widths_, model.state_, model.certificate_ = [self.rank], dict(self.state), None
         model.row_ids_, model.col_ids_ = ids
         model.clip_ = getattr(model, "clip", None)
+        model.device_, model.informed_ = "cpu", {}
+        if hasattr(model, "reg") and not self.positive:
+            model.reg_, model.reg_path_ = model.reg, []
         model.n_features_in_ = len(factors["col"])
         for side in SIDES:
             source = self.features.get(side)
