@@ -174,8 +174,6 @@ def test_columns_are_folded_in_as_rows_of_the_transposed_problem(model: Completi
                 moved[:, column] += step
                 assert objective(moved) > best
     else:
-        twin = MatrixFactorization(3, reg=2.0, center="biases", random_state=0).fit(seen)
-        twin.row_factors_, twin.col_factors_ = twin.row_factors_.copy(), twin.col_factors_.copy()
         assert folded[:, 3].tolist() == [1.0] * 4
         assert np.isfinite(folded).all()
 
@@ -359,7 +357,7 @@ def test_an_update_that_fails_leaves_the_model_as_it_was() -> None:
         model.partial_fit(later, decay=2.0)
 
 
-def test_unused_imports_of_parts() -> None:
+def test_columns_with_a_bias_of_their_own_are_folded_in() -> None:
     """A bias of the columns as a term of its own is folded in with the factors."""
     terms = [Term(core=LowRank(2), reg=Ridge(1.0)), Term(Constant(), Identity(), Full(), Ridge(3.0))]
     model = Completion(terms, random_state=0).fit(RATINGS.observations)
