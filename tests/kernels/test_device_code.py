@@ -191,10 +191,19 @@ def lists(provider: Any, left: Any, right: Any, k: int, **options: Any) -> tuple
     return provider.topk(left, right, k, **options)
 
 
+def whole_factors(rng: np.random.Generator, dtype: Any) -> tuple[Any, Any]:
+    """Whole numbers whose products add up exactly in float32, in any order; halves round the right ones."""
+    left = rng.integers(-255, 256, (40, 12)).astype(dtype)
+    right = rng.integers(-5000, 5001, (800, 12)).astype(dtype)
+    assert np.abs(left).max() * np.abs(right).max() * 12 < 2**24
+    assert (right.astype(np.float16) != right).any()
+    return left, right
+
+
 @pytest.mark.parametrize("k", [1, 7, 30, 70, 900])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_filtered_lists_are_the_exact_ones(k, dtype, rng):
-    left, right = rng.normal(size=(40, 12)).astype(dtype), rng.normal(size=(800, 12)).astype(dtype)
+    left, right = whole_factors(rng, dtype)
     right[300:350] = right[0]  # equal scores
     left[3] = 0
     stored = rng.random((40, 800)) < 0.1
@@ -205,8 +214,11 @@ def test_filtered_lists_are_the_exact_ones(k, dtype, rng):
     options: dict[str, Any] = {"exclude": (pattern.indptr, 3 * pattern.indices + 1), "col_ids": ids}
     found = lists(twin_provider(), left, right, k, **options)
     expected = lists(kernels.get_provider("reference"), left, right, k, **options)
-    assert np.array_equal(found[0], expected[0])
-    assert np.allclose(found[1], expected[1], rtol=1e-5, atol=1e-5, equal_nan=True)
+    for ours, exact in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(ours, exact)
+    right[:, 5] += 1
+    wrong = lists(twin_provider(), left, right, k, **options)
+    assert not np.array_equal(wrong[1], expected[1], equal_nan=True)
 
 
 def test_near_ties_nan_and_signed_zeros_decide_nothing(rng):
