@@ -176,6 +176,9 @@ class LowDensityNMF(Completer):
         first, last = (check_positive("temperatures", value) for value in self.temperatures)
         return np.geomspace(first, last, check_count("n_stages", self.n_stages))
 
+    def _ranks_cells(self) -> bool:
+        return True
+
     def _fold_in(self, cells: Observations, row_features: Features | None) -> FloatArray:
         positive = cells.values.reshape(cells.shape) != 0
         right = self.col_factors_.astype(np.float64)

@@ -14,7 +14,7 @@ from unseen.data.ids import Side
 from unseen.estimators.ids import Places
 from unseen.exceptions import InvalidDataError, ParameterError
 from unseen.solvers import Monitor, Sweep
-from unseen.typing import Array, Features, FloatArray, IndexArray
+from unseen.typing import Array, BoolArray, Features, FloatArray, IndexArray
 from unseen.validation import check_count, check_positive
 
 __all__ = ["MMMF"]
@@ -172,6 +172,10 @@ class MMMF(ObservedCompleter):
         scores = factors @ self.col_factors_.T
         _, thresholds = self._new_rows_of(cells, np.ascontiguousarray(self.col_factors_[:, :-3]))
         return self._levels_of(scores, factors, thresholds)
+
+    def _hidden_scores(self, cells: Observations, hidden: BoolArray, factors: FloatArray) -> FloatArray:
+        completed = self._complete(self._read_target(cells.select(~hidden)), factors)
+        return completed[cells.rows[hidden], cells.indices[hidden]]
 
     def _levels_of(self, scores: FloatArray, factors: FloatArray, thresholds: FloatArray) -> FloatArray:
         cold = (factors[:, -3, None] > 0) | (self.col_factors_[None, :, -2] > 0)

@@ -87,6 +87,9 @@ class OneBitMC(ComposedCompleter):
     def _seen_among(self, cells: Observations) -> Observations:
         return cells.select(cells.values != 0)  # all cells are stored
 
+    def _ranks_cells(self) -> bool:
+        return True
+
     def _read_target(self, X: Any) -> Observations:
         return every_cell(Observations.from_any(X), self.max_dense_cells, type(self).__name__)
 

@@ -71,5 +71,8 @@ class Popularity(Completer):
     def _directions(self, side: Side) -> FloatArray:
         raise UnsupportedComposition(f"{type(self).__name__} has no factors that could be similar")
 
+    def _ranks_cells(self) -> bool:
+        return True
+
     def _fold_in(self, cells: Observations, row_features: Features | None) -> FloatArray:
         return np.ones((cells.shape[0], 1), dtype=self.row_factors_.dtype)

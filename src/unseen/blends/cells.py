@@ -190,6 +190,9 @@ class CellBlend(Blend, RowScores):
     def _scores_from(self, cells: CSR) -> FloatArray:
         raise AssertionError("models read cells each in their own way")
 
+    def _ranks_cells(self) -> bool:
+        return bool(self.as_lists_)
+
     def _fold_in(self, cells: Observations, row_features: Features | None) -> FloatArray:
         given = {} if row_features is None else {"row_features": row_features}
         parts = []

@@ -29,7 +29,7 @@ from unseen.data.times import check_times, latest, shown_time
 from unseen.data.vocabulary import Vocabulary
 from unseen.exceptions import InvalidDataError
 from unseen.typing import CSR, Array, BoolArray, FloatArray, IndexArray, SparseLike
-from unseen.validation import check_choice, check_sparse, float_dtype, refuse_long
+from unseen.validation import check_choice, check_indices, check_sparse, float_dtype, refuse_long
 
 if TYPE_CHECKING:
     from unseen.data.frames import FrameBackend
@@ -620,6 +620,49 @@ class Observations:
             values=self.values[keep],
             weights=None if self.weights is None else self.weights[keep],
             times=None if self.times is None else self.times[keep],
+        )
+
+    def __getitem__(self, rows: Any) -> Observations:
+        """Some rows, in the order asked for; their ids, weights and times go with them.
+
+        Parameters
+        ----------
+        rows : slice, array-like of int, or mask of shape (n_rows,)
+            Positions of rows. As in NumPy, an ellipsis may follow.
+
+        Returns
+        -------
+        Observations
+            With all columns.
+
+        Examples
+        --------
+        >>> Observations.from_dense([[1.0, 2.0], [np.nan, 3.0]])[[1]].values
+        array([3.])
+        """
+        if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:
+            rows = rows[0]
+        if isinstance(rows, tuple) or (np.ndim(rows) == 0 and not isinstance(rows, slice)):
+            raise InvalidDataError(f"Observations take several rows, as in cells[[0, 2]]; got {rows!r:.60}.")
+        if isinstance(rows, slice):
+            picked = np.arange(self.shape[0])[rows]
+        elif np.asarray(rows).dtype == np.bool_:
+            if np.shape(rows) != (self.shape[0],):
+                raise InvalidDataError(f"a mask must have shape ({self.shape[0]},), got {np.shape(rows)}.")
+            picked = np.flatnonzero(rows)
+        else:
+            picked = check_indices("rows", rows, self.shape[0])
+        if self.row_ids is not None and np.unique(picked).size < picked.size:
+            raise InvalidDataError("rows holds a row more than once, and ids must be unique.")
+        counts = np.diff(self.indptr)[picked]
+        indptr = np.concatenate([[0], np.cumsum(counts)]).astype(self.indptr.dtype)
+        place = np.arange(indptr[-1]) + np.repeat(self.indptr[picked] - indptr[:-1], counts)
+        return self._changed(
+            _pattern=Pattern(indptr, self.indices[place], (picked.size, self.shape[1])),
+            values=self.values[place],
+            row_ids=None if self.row_ids is None else Vocabulary(self.row_ids.values[picked]),
+            weights=None if self.weights is None else self.weights[place],
+            times=None if self.times is None else self.times[place],
         )
 
     def degrees(self, side: str) -> FloatArray:

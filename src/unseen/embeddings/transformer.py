@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from unseen import io
@@ -29,7 +29,7 @@ from unseen.validation import (
 __all__ = ["SPPMIEmbedding"]
 
 
-class SPPMIEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class SPPMIEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Vectors of instances, and of labels, from which labels instances share (ExMLDS).
 
     With M = YY' the numbers of shared labels, m_i their sum over a row and m over all (eq. 4 of the
@@ -197,6 +197,10 @@ class SPPMIEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         io.save(self, path)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.embedding_.shape[1])
 
     def _correlations(
         self,

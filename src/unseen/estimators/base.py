@@ -22,6 +22,7 @@ from unseen.diagnostics.identify import Spread, TrainingData, identifiability
 from unseen.docstrings import share_options
 from unseen.estimators.clipping import clipped, limits_of
 from unseen.estimators.ids import Places
+from unseen.estimators.judging import Judged
 from unseen.estimators.recommending import UNKNOWN, Recommender
 from unseen.estimators.updating import Updates
 from unseen.exceptions import InvalidDataError, NotInductiveError, ParameterError
@@ -42,7 +43,7 @@ def refuse_weights(cells: Observations, model: Any, why: str) -> Observations:
     return cells
 
 
-class Completer(Recommender, Updates, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class Completer(Recommender, Updates, Judged, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the estimators that complete a matrix.
 
     Subclasses fit ``row_factors_`` and ``col_factors_`` and say how rows and columns that
@@ -263,10 +264,19 @@ class Completer(Recommender, Updates, TransformerMixin, BaseEstimator):  # type:
             return self._fold_in(cells, features)
 
     def _read_new(
-        self, X_new: Any, row_features: Any, positions: bool, argument: str = "X_new"
+        self,
+        X_new: Any,
+        row_features: Any,
+        positions: bool,
+        argument: str = "X_new",
+        *,
+        as_target: bool = True,
     ) -> tuple[Observations, Features | None]:
         """Cells of new rows in the order of the training columns, and the features of these rows."""
-        cells = self._read_matched(X_new, argument, positions, new_rows=True)
+        if as_target:
+            cells = self._read_matched(X_new, argument, positions, new_rows=True)
+        else:
+            cells = self._matched(Observations.from_any(X_new), argument, positions, new_rows=True)
         if cells.shape[1] != self.n_features_in_:
             raise InvalidDataError(
                 f"X has {cells.shape[1]} features, but {type(self).__name__} is expecting "

@@ -66,6 +66,13 @@ class BlockwiseCompleter(ComposedCompleter):
             self._take_back(out, factors, self._foreign(cells))
         return self._predictions(out)
 
+    def _ranks_cells(self) -> bool:
+        return False  # blank cells only hold the values back
+
+    def _hidden_scores(self, cells: Observations, hidden: BoolArray, factors: FloatArray) -> FloatArray:
+        completed = self._complete(self._read_target(cells.select(~hidden)), factors)
+        return completed[cells.rows[hidden], cells.indices[hidden]]
+
     def _foreign(self, cells: Observations) -> BoolArray:
         """Cells of these rows in columns of blocks in which they have no observation."""
         places = self.col_block_[cells.indices]

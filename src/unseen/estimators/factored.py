@@ -121,6 +121,14 @@ class FactoredCompleter(Completer):
         check_is_fitted(self)
         return self.loss_.probabilities(self._predict_entries(*self._pairs(rows, cols, positions)))
 
+    def _ranks_cells(self) -> bool:
+        return bool(blank_of(self.loss_))
+
+    def _deviance(self, scores: FloatArray, held: Observations) -> float:
+        if getattr(self, "clip_", None) is not None or blank_of(self.loss_):
+            return super()._deviance(scores, held)
+        return self.loss_.deviance(scores, held.values, held.weights)
+
     # -- rows from their cells -------------------------------------------------------
 
     def _fold_in(self, cells: Observations, row_features: Features | None) -> FloatArray:

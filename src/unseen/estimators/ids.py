@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from unseen.data import Observations, Origin, Vocabulary
 from unseen.data.ids import SeenCells, Side, find_ids, named, onto
@@ -33,6 +34,35 @@ class SpeaksIds:
         self.row_ids_, self.col_ids_ = cells.row_ids, cells.col_ids
         self.origin_ = cells.origin
         self.n_features_in_ = cells.shape[1]
+
+    @property
+    def feature_names_in_(self) -> Array:
+        """Ids of the columns, where they are text: the names of the columns of a frame, for one."""
+        found: Vocabulary | None = getattr(self, "col_ids_", None)
+        if found is None or found.values.dtype.kind != "U":
+            raise AttributeError(f"{type(self).__name__} was not fitted to columns with names")
+        names: Array = found.values.astype(object)
+        return names
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """Names of the columns of :meth:`transform`.
+
+        Parameters
+        ----------
+        input_features : sequence of str, optional
+            Names of the training columns, if they had none.
+
+        Returns
+        -------
+        ndarray of str
+            Ids of the columns, or x0, x1 and so on.
+        """
+        check_is_fitted(self)
+        ids = getattr(self, "col_ids_", None)
+        if ids is not None and ids.values.dtype.kind != "U" and input_features is None:
+            return np.array([str(name) for name in ids.values], dtype=object)
+        names: Array = np.asarray(_check_feature_names_in(self, input_features), dtype=object)
+        return names
 
     def _n_rows(self) -> int:
         return int(self.row_factors_.shape[0])  # type: ignore[attr-defined]

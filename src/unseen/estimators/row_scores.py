@@ -18,7 +18,7 @@ from unseen.estimators.ids import Places
 from unseen.exceptions import ParameterError, UnsupportedComposition
 from unseen.linalg.blocked import matmul
 from unseen.parallel import one_blas_thread
-from unseen.typing import CSR, Features, FloatArray, IndexArray
+from unseen.typing import CSR, BoolArray, Features, FloatArray, IndexArray
 
 __all__ = ["RowParts", "RowScores"]
 
@@ -148,6 +148,12 @@ class RowScores(Completer):
 
     def _complete(self, cells: Observations, factors: FloatArray) -> FloatArray:
         return factors  # of a row these are its scores
+
+    def _hidden_scores(self, cells: Observations, hidden: BoolArray, factors: FloatArray) -> FloatArray:
+        return factors[cells.rows[hidden], cells.indices[hidden]]
+
+    def _row_scores(self, factors: FloatArray) -> FloatArray:
+        return factors
 
     def _fold_in(self, cells: Observations, row_features: Features | None) -> FloatArray:
         return self._scores_from(cells.csr.astype(self._dtype()))

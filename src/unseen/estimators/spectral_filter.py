@@ -212,6 +212,9 @@ class SpectralFilter(RowScores):
             out[part] = self._filtered(cells[part]).dense(self._n_threads())
         return out
 
+    def _ranks_cells(self) -> bool:
+        return True
+
     def _fold_in(self, cells: Observations, row_features: Any) -> FloatArray:
         return self._scores_from(self._weighed(cells).astype(self._dtype()))
 

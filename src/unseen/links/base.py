@@ -61,6 +61,9 @@ class LinkCompleter(Completer):
     def _read_target(self, X: Any) -> Observations:
         return refuse_weights(read_links(X), self, "the values of X are the weights of links")
 
+    def _ranks_cells(self) -> bool:
+        return True
+
     def _left_out(self, seen: SeenCells | None, picked: IndexArray) -> tuple[IndexArray, IndexArray]:
         """Columns left out of lists: those asked for, and each node itself."""
         shape = (len(picked), self.n_features_in_)
