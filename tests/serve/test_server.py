@@ -17,6 +17,7 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+from scipy import sparse
 from serve_models import COLS, ROWS, Small
 from starlette.testclient import TestClient
 
@@ -254,6 +255,37 @@ def _status(client: httpx.Client, body: Any) -> int:
         return client.post("/v1/recommend", json=body).status_code
     except httpx.HTTPError:
         return 0
+
+
+def proportional_mib(pid: int) -> float:
+    """Memory of a process and its children, shared pages divided by those who share them."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    own = next(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+    return own / 1024 + sum(proportional_mib(int(child)) for child in children)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="memory is read from /proc")
+def test_workers_hold_the_model_and_the_libraries_once(tmp_path: Path) -> None:
+    cells = sparse.random_array((50, 200_000), density=1e-3, rng=np.random.default_rng(0), format="csr")
+    MatrixFactorization(32, reg=1.0, max_iter=1, tol=1.0, center="none", n_jobs=1).fit(cells).save(
+        tmp_path / "model"
+    )
+    found = []
+    for workers in (1, 3):
+        with served(tmp_path / "model", "--workers", workers) as (client, process):
+            seen: set[str] = set()
+
+            def all_have_answered(client: httpx.Client, seen: set[str], workers: int) -> bool:
+                with httpx.Client(base_url=client.base_url, timeout=60) as own:
+                    own.post("/v1/recommend", json={"cells": [{"col": 1, "value": 1.0}]})
+                    seen.add(own.get("/metrics").text.split('worker="')[1].split('"')[0])
+                return len(seen) == workers
+
+            wait_for(lambda: all_have_answered(client, seen, workers))  # noqa: B023
+            found.append(proportional_mib(process.pid))
+    assert found[1] < 1.8 * found[0]
 
 
 def test_what_is_wrong_is_said_before_anything_is_open(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from functools import partial
 from pathlib import Path
@@ -60,6 +61,8 @@ def serve(
     encoding: o.Encoding = "utf-8",
 ) -> None:
     """Answer requests about MODEL over HTTP; the page at / shows it in a browser."""
+    # Threads that wait for the next pass over the factors sleep: others need the core they would spin on.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     from unseen.serve import Limits
     from unseen.serve.run import Settings
     from unseen.serve.run import serve as run

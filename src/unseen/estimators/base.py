@@ -399,7 +399,7 @@ class Completer(Recommender, Updates, Judged, TransformerMixin, BaseEstimator): 
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_spread"}
+        return {name: value for name, value in state.items() if name not in ("_spread", "_kept_gram")}
 
     def _n_threads(self) -> int:
         return check_n_jobs(getattr(self, "n_jobs", None))

@@ -19,7 +19,7 @@ from unseen.losses import Loss, blank_of
 from unseen.maps import History, Identity, Joined
 from unseen.offsets import Offsets, row_biases
 from unseen.problem import Pair, core_pair
-from unseen.solvers.rows import FreeTerm, solve_rows
+from unseen.solvers.rows import Background, FreeTerm, on_used_columns, solve_rows
 from unseen.state import State, map_params
 from unseen.terms import Term
 from unseen.typing import Features, FloatArray
@@ -164,15 +164,35 @@ class FactoredCompleter(Completer):
             known[:, free] = 0
         if not free.any():
             return known
-        right = np.ascontiguousarray(self.col_factors_[:, :total])
+        blank = blank_of(self.loss_)
+        if blank:
+            right = np.ascontiguousarray(self.col_factors_[:, :total])
+        else:  # no other columns than those with cells say anything
+            cells, columns = on_used_columns(cells)
+            right = np.ascontiguousarray(self.col_factors_[columns, :total])
         terms = [
             FreeTerm(np.ascontiguousarray(right[:, part]), term.parts()[3].factored())
             for term, part in zip(self.terms_, self._columns(), strict=True)
             if not term.parts()[0].inductive and part.stop > part.start
         ]
         fixed = Pair(known, right) if known.any() else None
-        known[:, free] = solve_rows(cells, self.loss_, terms, fixed, n_threads=self._n_threads())
+        background = None
+        if blank and self._kept_gram is not None and self._kept_gram[0] is self.col_factors_:
+            gram = self._kept_gram[1]
+            background = Background(gram[np.ix_(free, free)], gram[:, free].astype(right.dtype))
+        known[:, free] = solve_rows(
+            cells, self.loss_, terms, fixed, background=background, n_threads=self._n_threads()
+        )
         return known
+
+    _kept_gram: tuple[FloatArray, FloatArray] | None = None
+
+    def _keep_gram(self) -> None:
+        """Keep what fold-in needs of all columns: for whoever folds in often and changes no factors."""
+        blank = blank_of(self.loss_)
+        if blank:
+            right = self.col_factors_[:, : sum(self.widths_)]
+            self._kept_gram = self.col_factors_, blank.gram("col", right, self._n_threads())
 
     def _mirrored(self) -> FactoredCompleter:
         twin: FactoredCompleter = mirrored(self)

@@ -498,9 +498,10 @@ def topk(
         args.sorted_rows("exclude", *exclude)
     if col_ids is None:
         col_ids = np.arange(len(right), dtype=np.int64)
-    col_ids = np.ascontiguousarray(args.indices_of("col_ids", col_ids), dtype=np.int64)
-    if col_ids.shape != (len(right),) or np.any(col_ids[1:] <= col_ids[:-1]):
-        raise ParameterError(f"col_ids must have {len(right)} increasing values, one a column")
+    else:
+        col_ids = np.ascontiguousarray(args.indices_of("col_ids", col_ids), dtype=np.int64)
+        if col_ids.shape != (len(right),) or np.any(col_ids[1:] <= col_ids[:-1]):
+            raise ParameterError(f"col_ids must have {len(right)} increasing values, one a column")
     n_threads = args.threads(n_threads, left.size * right.shape[0])
     ids, scores = module.topk(left, right, k, exclude, col_ids, n_threads)
     # The module counts in "long long"; the same numbers under the name that NumPy prints.

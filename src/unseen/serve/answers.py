@@ -79,6 +79,8 @@ class Served:
             model._hold(*data)
         elif cells is not None:
             model._hold(model._read_target(cells))
+        if hasattr(model, "_keep_gram"):
+            model._keep_gram()
         self.cells = cells
         self.seen: SeenCells | None = getattr(model, "seen_", None)
         names = names or {}

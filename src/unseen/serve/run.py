@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import signal
 import socket
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from unseen.exceptions import InvalidDataError, ParameterError
 from unseen.serve.limits import Limits
+from unseen.serve.workers import run_workers
+from unseen.validation import check_n_jobs
 
 __all__ = ["Settings", "serve"]
 
@@ -42,7 +43,7 @@ class Settings:
     names : dict of dict
         By side: what people call an id.
     n_jobs : int or None
-        Threads of each worker.
+        Threads of each worker; None shares the cores among them.
     limits : Limits
     hosts : tuple of str
         Further names under which the server may be spoken to.
@@ -125,12 +126,13 @@ def serve(settings: Settings, started: Callable[[str], None] | None = None) -> N
     if settings.token_file is not None:
         read_token(settings.token_file)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING)
+    # What is wrong with the model is said before anything is open; no thread starts here, before a fork.
+    build_app(replace(settings, n_jobs=1))
+    if settings.workers > 1 and settings.n_jobs is None:
+        settings = replace(settings, n_jobs=max(1, check_n_jobs(None) // settings.workers))
     config = uvicorn.Config(
         partial(build_app, settings),
         factory=True,
-        host=settings.host,
-        port=settings.port,
-        workers=settings.workers,
         lifespan="on",
         ws="none",
         access_log=False,
@@ -140,7 +142,6 @@ def serve(settings: Settings, started: Callable[[str], None] | None = None) -> N
         timeout_keep_alive=30,
         timeout_graceful_shutdown=30,
     )
-    load_served(settings)  # what is wrong with the model is said before anything is open
     listening = open_socket(settings.host, settings.port)
     with contextlib.closing(listening):
         host, port = listening.getsockname()[:2]
@@ -153,7 +154,14 @@ def serve(settings: Settings, started: Callable[[str], None] | None = None) -> N
         if settings.workers == 1:
             uvicorn.Server(config).run([listening])
         else:
-            _Workers(config, [listening]).run()
+            run_workers(partial(_work, config, listening), settings.workers)
+
+
+def _work(config: Any, listening: socket.socket) -> None:
+    """What one of several workers does."""
+    import uvicorn
+
+    uvicorn.Server(config).run([listening])
 
 
 def open_socket(host: str, port: int) -> socket.socket:
@@ -169,22 +177,3 @@ def open_socket(host: str, port: int) -> socket.socket:
         listening.close()
         raise InvalidDataError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
     return listening
-
-
-class _Workers:
-    """Several processes on one socket; one that dies is replaced."""
-
-    def __init__(self, config: Any, sockets: list[socket.socket]) -> None:
-        from uvicorn.supervisors import Multiprocess
-
-        class Supervisor(Multiprocess):
-            def handle_hup(self) -> None:
-                # Workers load the model again; they are not replaced, so no connection is lost.
-                for process in self.processes:
-                    if process.pid is not None and process.process.is_alive() and process.is_ready():
-                        os.kill(process.pid, signal.SIGHUP)
-
-        self._supervisor = Supervisor(config, sockets)
-
-    def run(self) -> None:
-        self._supervisor.run()

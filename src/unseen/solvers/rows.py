@@ -9,6 +9,7 @@ import numpy as np
 from unseen import kernels
 from unseen.cores import Full
 from unseen.data import Observations
+from unseen.data.pattern import Pattern
 from unseen.linalg.blocked import matmul
 from unseen.linalg.designs import DenseDesign, Design
 from unseen.linalg.score_gradient import Blank
@@ -22,9 +23,9 @@ from unseen.solvers.base import Monitor
 from unseen.solvers.lbfgs import LBFGS
 from unseen.solvers.prox import ProxGradient
 from unseen.terms import Term
-from unseen.typing import Array, Features, FloatArray
+from unseen.typing import Array, Features, FloatArray, IndexArray
 
-__all__ = ["FreeTerm", "solve_bounded_rows", "solve_rows"]
+__all__ = ["Background", "FreeTerm", "on_used_columns", "solve_bounded_rows", "solve_rows"]
 
 STEPS, TOL = 2000, 1e-14
 """Limits of the general solver; rows are small, and are to be exact."""
@@ -37,16 +38,42 @@ class FreeTerm(NamedTuple):
     rule: Penalty
 
 
+class Background(NamedTuple):
+    """What blank cells say about rows, whatever their cells: products of the factors of all columns."""
+
+    free: FloatArray
+    """Gram matrix of the coordinates that are solved for."""
+    crossed: FloatArray
+    """Products of all coordinates with those that are solved for."""
+
+
+def on_used_columns(cells: Observations) -> tuple[Observations, IndexArray | slice]:
+    """Cells in the columns that have any, and which these are; all of them unless they are few."""
+    if 8 * cells.nnz >= cells.shape[1]:
+        return cells, slice(None)
+    columns, places = np.unique(cells.indices, return_inverse=True)
+    pattern = Pattern(cells.indptr, places.astype(cells.indices.dtype), (cells.shape[0], len(columns)))
+    return Observations(pattern, cells.values, weights=cells.weights), columns
+
+
 def solve_rows(
-    cells: Observations, loss: Loss, terms: list[FreeTerm], known: Pair | None, *, n_threads: int = 1
+    cells: Observations,
+    loss: Loss,
+    terms: list[FreeTerm],
+    known: Pair | None,
+    *,
+    background: Background | None = None,
+    n_threads: int = 1,
 ) -> FloatArray:
     """Factors of rows in all terms, side by side, that minimise the objective with the columns fixed.
 
-    ``known`` is a part of the scores that is given. A quadratic loss with ridges is solved in closed
-    form, one with entrywise penalties by coordinate descent, all others by quasi-Newton or proximal
-    steps row by row, so that no row's result depends on which others are asked for.
+    ``known`` is a part of the scores that is given; ``background`` is computed unless it is at hand. A
+    quadratic loss with ridges is solved in closed form, one with entrywise penalties by coordinate descent,
+    all others by quasi-Newton or proximal steps row by row, so that no row's result depends on which others
+    are asked for.
     """
-    other = np.ascontiguousarray(np.hstack([term.right for term in terms]))
+    tables = [term.right for term in terms]
+    other: FloatArray = np.ascontiguousarray(tables[0] if len(tables) == 1 else np.hstack(tables))
     rules = [term.rule for term in terms]
     bound = CellLoss(loss, cells)
     entrywise = [rule for rule in rules if isinstance(rule, Separable)]
@@ -65,8 +92,12 @@ def solve_rows(
         scores = kernels.sddmm(cells.indptr, cells.indices, *known, n_threads=n_threads)
         linear = (linear - curvature * scores).astype(scores.dtype, copy=False)
         if bound.blank:
-            weighted = other if bound.blank.col_weights is None else other * bound.blank.col_weights[:, None]
-            offset = (-bound.blank.weight * matmul(known.left, known.right.T @ weighted)).astype(other.dtype)
+            if background is None:
+                columns = bound.blank.col_weights
+                crossed: FloatArray = known.right.T @ (other if columns is None else other * columns[:, None])
+            else:
+                crossed = background.crossed
+            offset = (-bound.blank.weight * matmul(known.left, crossed)).astype(other.dtype)
     if not smooth:
         return solve_bounded_rows(
             cells, curvature, linear, other, entrywise[0], blank=bound.blank, extra_offset=offset
@@ -79,6 +110,7 @@ def solve_rows(
         ridge=ridges,
         blank=bound.blank,
         row_scale=cells.degrees("row") ** power if power else None,
+        other_gram=None if background is None else background.free,
         extra_offset=offset,
         n_threads=n_threads,
     )
