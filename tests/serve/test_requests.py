@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import random
 from typing import Any
 
 import pytest
 from serve_models import COLS, ROWS, Small
 from starlette.testclient import TestClient
 
+from benchmarks._hostile_requests import send_hostile
 from unseen.serve import Limits, create_app
+from unseen.serve.limits import RequestError
 
 WRONG = [
     ("/v1/predict", {"rows": [ROWS[0]]}, 422, "cols"),
@@ -143,65 +144,27 @@ def test_a_mistake_of_ours_shows_nothing(small: Small, monkeypatch: pytest.Monke
 
 # -- hostile requests -----------------------------------------------------------------
 
-ODD: list[Any] = [
-    None, True, -1, 0, 1, 3.5, 1e308, -1e308, 10**30, "", "\0", "\ud800", "a" * 3000, "../../etc/passwd",
-    [], {}, [[]], [{}], {"col": 0}, "user 1", 20, "20", "<b>", "NaN", [1, "1", None],
-    {"row": "user 1", "col": 20, "value": 1e300},
-]  # fmt: skip
-FIELDS = ("rows", "cols", "cells", "row_features", "k", "candidates", "deny", "std", "row", "col", "x")
-PATHS = ["/v1/predict", "/v1/recommend", "/v1/similar", "/v1/explain", "/v1/update", "/v1/reload"]
-
-
-def odd_value(rng: random.Random, depth: int = 0) -> Any:
-    roll = rng.random()
-    if depth < 4 and roll < 0.25:
-        return [odd_value(rng, depth + 1) for _ in range(rng.randrange(4))]
-    if depth < 4 and roll < 0.4:
-        return {rng.choice(["col", "value", "row", "q"]): odd_value(rng, depth + 1) for _ in range(3)}
-    if roll < 0.7:
-        return rng.choice(ROWS + COLS)
-    return rng.choice(ODD)
-
-
-def plausible(rng: random.Random, name: str) -> Any:
-    cell = {"col": rng.choice(COLS), "value": rng.choice([1, 5.0, -2, 1e308])}
-    return {
-        "rows": [rng.choice(ROWS)], "cols": [rng.choice(COLS)], "cells": [cell], "k": rng.randrange(1, 30),
-        "row": rng.choice(ROWS), "col": rng.choice(COLS), "std": True, "deny": [rng.choice(COLS)],
-    }.get(name, odd_value(rng))  # fmt: skip
-
-
-def hostile(client: Any, seed: int, count: int) -> dict[int, int]:
-    rng, found = random.Random(seed), dict[int, int]()
-    for _ in range(count):
-        names = rng.sample(FIELDS, rng.randrange(0, 5))
-        body = {name: plausible(rng, name) if rng.random() < 0.6 else odd_value(rng) for name in names}
-        content = json.dumps(body).encode()
-        if rng.random() < 0.1:
-            at = rng.randrange(len(content))
-            content = content[:at] + rng.randbytes(rng.randrange(1, 9)) + content[at + 1 :]
-        answer = client.post(rng.choice(PATHS), content=content, headers={"content-type": "application/json"})
-        assert answer.status_code < 500, (body, answer.text)
-        assert "Traceback" not in answer.text
-        assert "site-packages" not in answer.text
-        if answer.status_code >= 400:
-            assert set(answer.json()["error"]) == {"message", "field"}
-            assert len(answer.json()["error"]["message"]) < 500
-        found[answer.status_code] = found.get(answer.status_code, 0) + 1
-    return found
-
 
 def test_hostile_requests(client: Any) -> None:
-    found = hostile(client, 0, 400)
+    found = send_hostile(client, 0, 400, ROWS, COLS)
     assert {200, 422} <= set(found)
 
 
 @pytest.mark.slow
 def test_ten_thousand_hostile_requests(client: Any) -> None:
-    assert sum(hostile(client, 1, 10_000).values()) == 10_000
+    assert sum(send_hostile(client, 1, 10_000, ROWS, COLS).values()) == 10_000
 
 
 def test_hostile_requests_would_find_a_mistake(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("unseen.serve.app.parse_json", json.loads)
-    with pytest.raises(AssertionError):
-        hostile(client, 0, 100)
+    with pytest.raises(AssertionError, match="answered by 500"):
+        send_hostile(client, 0, 100, ROWS, COLS)
+
+
+def test_hostile_requests_would_find_a_path(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def telling(content: bytes) -> Any:
+        raise RequestError("/usr/lib/python3/dist-packages cannot be read")
+
+    monkeypatch.setattr("unseen.serve.app.parse_json", telling)
+    with pytest.raises(AssertionError, match="shows"):
+        send_hostile(client, 0, 100, ROWS, COLS)
