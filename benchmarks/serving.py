@@ -1,4 +1,7 @@
-"""``unseen serve`` on this machine: times of requests, memory of workers, reloads under load."""
+"""``unseen serve`` here: times, memory of workers, reloads and deaths under load, hostile requests.
+
+python -m benchmarks serving [--size small|medium|large]
+"""
 
 from __future__ import annotations
 
@@ -20,14 +23,22 @@ from urllib.parse import urlsplit
 import numpy as np
 from scipy import sparse
 
-from benchmarks._store import keep
+from benchmarks._hostile_requests import send_hostile
+from benchmarks._load import ask_all, closed_loop
+from benchmarks._store import if_measured, keep
+from papers.display import markdown
 
 RANK, K, CELLS = 64, 10, 10
-COLUMNS = {"small": 20_000, "medium": 200_000, "large": 200_000}
-REQUESTS = {"small": 200, "medium": 400, "large": 1000}
-RELOAD_REQUESTS = {"small": 500, "medium": 2000, "large": 10_000}
+COLUMNS = {"small": (20_000,), "medium": (200_000,), "large": (200_000, 1_000_000)}
+REQUESTS = {"small": 300, "medium": 1000, "large": 2000}
+RELOAD_REQUESTS = {"small": 1000, "medium": 10_000, "large": 100_000}
+ANSWERS = {"small": 10_000, "medium": 100_000, "large": 1_000_000}
+HOSTILE = {"small": 300, "medium": 3000, "large": 10_000}
+DEATHS = {"small": 2, "medium": 4, "large": 10}
 CLIENTS = (1, 32)
 WORKERS = (1, 4)
+FEW = 2000
+"""Columns of the model where answers are counted, not timed."""
 
 
 def fitted(n_cols: int) -> Any:
@@ -35,7 +46,7 @@ def fitted(n_cols: int) -> Any:
     from unseen import MatrixFactorization, Observations
 
     rng = np.random.default_rng(0)
-    n_rows, per_row = 2000, n_cols // 500
+    n_rows, per_row = 2000, max(n_cols // 500, 20)
     cells = sparse.csr_array(
         (
             rng.normal(size=n_rows * per_row).astype(np.float32),
@@ -69,50 +80,62 @@ def served(model: Path, *options: str) -> Iterator[tuple[str, int]]:
         process.wait(60)
 
 
-def ask(connection: http.client.HTTPConnection, path: str, body: Any, **headers: str) -> tuple[int, Any]:
-    """One request."""
-    sent = {"Content-Type": "application/json", **headers}
-    connection.request("POST", path, json.dumps(body), sent)
-    answer = connection.getresponse()
-    return answer.status, json.loads(answer.read())
+def get(place: str, path: str) -> str:
+    """What an address answers."""
+    connection = http.client.HTTPConnection(place, timeout=60)
+    connection.request("GET", path)
+    text = connection.getresponse().read().decode()
+    connection.close()
+    return text
 
 
-def closed_loop(place: str, n_cols: int, n_clients: int, n_requests: int, seed: int) -> dict[str, Any]:
-    """Times of requests that fold a row in, from clients that wait for each answer."""
-    times: list[float] = []
-    failed: list[Any] = []
+def new_rows(n_cols: int, count: int, seed: int) -> list[bytes]:
+    """Requests for lists of rows that are folded in."""
+    rng = np.random.default_rng(seed)
+    return [
+        json.dumps({"cells": [{"col": int(col), "value": 1.0} for col in columns], "k": K}).encode()
+        for columns in (rng.choice(n_cols, CELLS, replace=False, shuffle=False) for _ in range(count))
+    ]
 
-    def client(number: int) -> None:
-        rng = np.random.default_rng([seed, number])
-        connection = http.client.HTTPConnection(place, timeout=60)
-        for turn in range(n_requests // n_clients + 2):
-            columns = rng.choice(n_cols, CELLS, replace=False).tolist()
-            body = {"cells": [{"col": col, "value": 1.0} for col in columns], "k": K}
-            start = time.perf_counter()
-            status, answer = ask(connection, "/v1/recommend", body)
-            if turn >= 2:
-                times.append(time.perf_counter() - start)
-            listed = {item["id"] for item in answer["lists"][0]["items"]} if status == 200 else set()
-            if status != 200 or listed & set(columns):
-                failed.append(answer)
-        connection.close()
 
-    threads = [threading.Thread(target=client, args=(number,)) for number in range(n_clients)]
-    start = time.perf_counter()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    took = time.perf_counter() - start
-    p50, p99 = np.quantile(times, [0.5, 0.99]) * 1e3
-    return {
-        "clients": n_clients,
-        "requests": len(times),
-        "p50_ms": p50,
-        "p99_ms": p99,
-        "a_second": len(times) / took,
-        "failed": len(failed),
-    }
+def processor_s(pid: int) -> float:
+    """Processor time of a process."""
+    parts = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(parts[11]) + int(parts[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def times(model: Path, n_cols: int, size: str) -> list[dict[str, Any]]:
+    """Requests that fold a row in, from clients that wait for each answer."""
+    found = []
+    with served(model) as (place, pid):
+        closed_loop(place, new_rows(n_cols, 50, 0), 1, 1)
+        for n_clients in CLIENTS:
+            count = REQUESTS[size] * (1 if n_clients == 1 else 2) * 200_000 // max(n_cols, 200_000)
+            load, start = os.getloadavg()[0], processor_s(pid)
+            row = closed_loop(place, new_rows(n_cols, count, n_clients), n_clients, 2)
+            row |= {"processor_ms": (processor_s(pid) - start) / count * 1e3, "load_average": load}
+            found.append({"n_cols": n_cols, **row})
+            print(found[-1], flush=True)
+    return found
+
+
+def memory(model: Path) -> list[dict[str, Any]]:
+    """Memory of all processes after all workers have answered."""
+    out = []
+    for workers in WORKERS:
+        with served(model, "--workers", str(workers), "--n-jobs", "1") as (place, pid):
+            seen: set[str] = set()
+            stop = time.monotonic() + 120
+            while len(seen) < workers and time.monotonic() < stop:
+                connection = http.client.HTTPConnection(place, timeout=60)
+                body = json.dumps({"cells": [{"col": 1, "value": 1.0}]})
+                connection.request("POST", "/v1/recommend", body, {"Content-Type": "application/json"})
+                connection.getresponse().read()
+                connection.request("GET", "/metrics")
+                seen.add(connection.getresponse().read().decode().split('worker="')[1].split('"')[0])
+                connection.close()
+            out.append({"workers": len(seen), "pss_mib": proportional_bytes(pid) / 2**20})
+    return out
 
 
 def proportional_bytes(pid: int) -> int:
@@ -123,60 +146,173 @@ def proportional_bytes(pid: int) -> int:
     return own + sum(proportional_bytes(int(child)) for child in children)
 
 
-def memory(model: Path, n_cols: int) -> list[dict[str, Any]]:
-    """Memory of all processes after all workers have answered."""
-    out = []
-    for workers in WORKERS:
-        with served(model, "--workers", str(workers), "--n-jobs", "1") as (place, pid):
-            seen: set[str] = set()
-            stop = time.monotonic() + 120
-            while len(seen) < workers and time.monotonic() < stop:
-                connection = http.client.HTTPConnection(place, timeout=60)
-                ask(connection, "/v1/recommend", {"cells": [{"col": 1, "value": 1.0}]})
-                connection.request("GET", "/metrics")
-                seen.add(connection.getresponse().read().decode().split('worker="')[1].split('"')[0])
-                connection.close()
-            out.append({"workers": len(seen), "pss_mib": proportional_bytes(pid) / 2**20})
-    return out
-
-
-def reloads(model: Path, n_cols: int, n_requests: int) -> dict[str, Any]:
-    """Requests that fail while the model is loaded again and again."""
+@contextmanager
+def meanwhile(action: Any, seconds: float) -> Iterator[None]:
+    """Do something again and again, in a thread."""
     stop = threading.Event()
-    with served(model) as (place, pid):
 
-        def reload() -> None:
-            while not stop.is_set():
-                os.kill(pid, signal.SIGHUP)
-                time.sleep(0.5)
+    def again() -> None:
+        while not stop.wait(seconds):
+            action()
 
-        thread = threading.Thread(target=reload)
-        thread.start()
-        found = closed_loop(place, n_cols, 8, n_requests, 7)
+    thread = threading.Thread(target=again)
+    thread.start()
+    try:
+        yield
+    finally:
         stop.set()
         thread.join()
-        connection = http.client.HTTPConnection(place, timeout=60)
-        connection.request("GET", "/readyz")
-        generation = json.loads(connection.getresponse().read())["generation"]
-    return {"requests": found["requests"], "failed": found["failed"], "reloads": generation - 1}
+
+
+def reloads(model: Path, size: str) -> dict[str, Any]:
+    """Requests that fail while the model is loaded again and again."""
+    with served(model) as (place, pid):
+        with meanwhile(lambda: os.kill(pid, signal.SIGHUP), 0.5):
+            found = closed_loop(place, new_rows(FEW, RELOAD_REQUESTS[size], 7), 8, 0)
+        generation = json.loads(get(place, "/readyz"))["generation"]
+    return {name: found[name] for name in ("requests", "failed")} | {"reloads": generation - 1}
+
+
+def deaths(model: Path, size: str) -> dict[str, Any]:
+    """Workers are killed one after the other while clients ask; whoever a dead one was answering asks anew."""
+    answered = lost = 0
+    with served(model, "--workers", "4") as (place, pid):
+        children = Path(f"/proc/{pid}/task/{pid}/children")
+        killed: list[int] = []
+
+        def kill() -> None:
+            victim = int(children.read_text().split()[0])
+            killed.append(victim)
+            os.kill(victim, signal.SIGKILL)
+
+        def note(number: int, answer: bytes) -> None:
+            nonlocal answered, lost
+            if answer.startswith(b"HTTP/1.1 200"):
+                answered += 1
+            else:
+                lost += 1
+
+        def bodies() -> Iterator[bytes]:
+            while len(killed) < DEATHS[size]:
+                yield from new_rows(FEW, 100, 8)
+
+        with meanwhile(kill, 1.5):
+            ask_all(place, bodies(), 8, note)
+        time.sleep(3)
+        workers = len(children.read_text().split())
+        found = closed_loop(place, new_rows(FEW, 500, 9), 8, 0)
+    return {
+        "killed": len(killed), "answered": answered, "lost_with_a_worker": lost, "workers_after": workers,
+        "failed_after": found["failed"],
+    }  # fmt: skip
+
+
+def left_out(model: Path, size: str) -> dict[str, Any]:
+    """Lists of known rows: none may have a cell of its row, or what the request denies."""
+    import unseen
+
+    seen = unseen.load(model).seen_
+    rng = np.random.default_rng(3)
+    asked = [
+        {"rows": rng.integers(0, FEW, 1000).tolist(), "k": K, "deny": rng.integers(0, FEW, 200).tolist()}
+        for _ in range(ANSWERS[size] // 1000)
+    ]
+    own = [set(seen.rows(np.array([row]))[1].tolist()) for row in range(FEW)]
+    wrong = short = count = 0
+
+    def check(number: int, answer: bytes) -> None:
+        nonlocal wrong, short, count
+        denied = set(asked[number]["deny"])
+        for one in json.loads(answer.partition(b"\r\n\r\n")[2])["lists"]:
+            listed = {item["id"] for item in one["items"]}
+            wrong += bool(listed & (own[one["of"]] | denied))
+            short += len(listed) != K
+            count += 1
+
+    with served(model) as (place, _):
+        ask_all(place, (json.dumps(body).encode() for body in asked), 2, check)
+    return {"answers": count, "with_an_excluded_id": wrong, "of_another_length": short}
+
+
+def hostile(model: Path, size: str) -> dict[str, Any]:
+    """What became of requests that no client should send."""
+    import httpx
+
+    token = model.with_name("token")
+    token.write_text("a token of the benchmark")
+    head = {"Authorization": "Bearer a token of the benchmark"}
+    with (
+        served(model, "--token-file", str(token)) as (place, _),
+        httpx.Client(base_url=f"http://{place}", timeout=60, headers=head) as client,
+    ):
+        statuses = send_hostile(client, 2, HOSTILE[size], range(FEW), range(FEW))
+    return {str(status): count for status, count in sorted(statuses.items())}
 
 
 def main(size: str = "large") -> None:
     """Run all of it; only the large run is stored."""
-    n_cols = COLUMNS[size]
-    results: dict[str, Any] = {"n_cols": n_cols, "rank": RANK, "k": K, "cells_of_a_row": CELLS}
+    results: dict[str, Any] = {"rank": RANK, "k": K, "cells_of_a_row": CELLS, "times": []}
     with tempfile.TemporaryDirectory() as home:
-        model = Path(home) / "model"
-        fitted(n_cols).save(model)
-        with served(model) as (place, _):
-            results["load_average"] = os.getloadavg()[0]
-            results["times"] = [
-                closed_loop(place, n_cols, n_clients, REQUESTS[size], n_clients) for n_clients in CLIENTS
-            ]
-        results["reloads"] = reloads(model, n_cols, RELOAD_REQUESTS[size])
-        results["memory"] = memory(model, n_cols)
-    print(json.dumps(results, indent=1))
+        for n_cols in COLUMNS[size]:
+            model = Path(home) / str(n_cols)
+            fitted(n_cols).save(model)
+            results["times"] += times(model, n_cols, size)
+        results["memory"] = {"n_cols": n_cols, "processes": memory(model)}
+        few = Path(home) / "few"
+        fitted(FEW).save(few, cells=True)
+        for part in (reloads, deaths, left_out, hostile):
+            results[part.__name__] = part(few, size)
+            print(part.__name__, results[part.__name__], flush=True)
     print(keep("serving", results, size))
+
+
+def tables() -> dict[str, str]:
+    """What the guide shows."""
+    return {
+        "serving-times": if_measured("serving", _times),
+        "serving-under-load": if_measured("serving", _under_load),
+    }
+
+
+def _times(results: dict[str, Any]) -> str:
+    lines = [
+        [
+            f"{row['n_cols']:,}", str(row["clients"]), f"{row['p50_ms']:.1f}", f"{row['p99_ms']:.1f}",
+            f"{row['processor_ms']:.2f}", f"{row['a_second']:.0f}", str(row["failed"]),
+        ]
+        for row in results["times"]
+    ]  # fmt: skip
+    header = ["columns", "clients", "median, ms", "99 %, ms", "processor, ms", "answers a second", "failed"]
+    return markdown(header, lines)
+
+
+def _under_load(results: dict[str, Any]) -> str:
+    one, several = results["memory"]["processes"]
+    reloaded, died, lists = results["reloads"], results["deaths"], results["left_out"]
+    lines = [
+        [
+            f"memory of {several['workers']} workers beside one, {results['memory']['n_cols']:,} columns",
+            f"{several['pss_mib']:.0f} MiB, {several['pss_mib'] / one['pss_mib']:.2f} times",
+        ],
+        [
+            "requests while the model is loaded again and again",
+            f"{reloaded['requests']:,}, failed {reloaded['failed']} ({reloaded['reloads']} times)",
+        ],
+        [
+            "workers killed while clients ask",
+            f"{died['killed']}; {died['answered']:,} answered, {died['lost_with_a_worker']} lost with a "
+            f"worker, {died['failed_after']} failed later",
+        ],
+        [
+            "lists with a column that must not be in them",
+            f"{lists['with_an_excluded_id']} of {lists['answers']:,}",
+        ],
+        [
+            "hostile requests, by status",
+            ", ".join(f"{status}: {count:,}" for status, count in results["hostile"].items()),
+        ],
+    ]
+    return markdown(["", "measured"], lines)
 
 
 if __name__ == "__main__":
