@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from pathlib import Path
@@ -24,15 +25,29 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "numpydoc",
-    "myst_parser",
+    "myst_nb",
+    "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",  # brings MathJax as a file: a page asks nobody else for anything
+    "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "examples/*.rst", "gallery/**/*.ipynb", "**/sg_execution_times.rst"]
+exclude_patterns = [
+    "_build",
+    "examples/*.rst",
+    "gallery/*.ipynb",
+    "gallery/**/*.ipynb",
+    "**/sg_execution_times.rst",
+]
 templates_path = ["_templates"]
 default_role = "py:obj"
 smartquotes = False  # a quote mark in formulas is a transposition
-myst_enable_extensions = ["colon_fence"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_inline"]
 myst_heading_anchors = 3
+# Tutorials are stored with what they print and draw; with real data at hand they run again.
+nb_execution_mode = "force" if os.environ.get("UNSEEN_DATA") else "off"
+nb_execution_timeout = 300
+nb_execution_raise_on_error = True
+nb_merge_streams = True
 
 autosummary_generate = True
 autodoc_typehints = "none"  # numpydoc's sections hold the types
@@ -51,13 +66,20 @@ sphinx_gallery_conf = {
 }
 
 html_theme = "pydata_sphinx_theme"
+html_static_path = ["_static"]
+html_css_files = ["unseen.css"]
+html_js_files = ["unseen.js"]
 html_title = "unseen"
 html_show_sourcelink = False
 # Pages without pages below them need no navigation on the left.
-html_sidebars = {page: [] for page in ("start", "methods", "design", "limits", "changelog", "contributing")}
+html_sidebars = {
+    page: []
+    for page in ("index", "glossary", "start", "methods", "design", "limits", "changelog", "contributing")
+}
 highlight_language = "none"
 html_theme_options = {
     "show_toc_level": 2,
+    "header_links_before_dropdown": 6,
     "navigation_with_keys": False,
     "show_prev_next": True,
     "secondary_sidebar_items": ["page-toc"],
@@ -78,7 +100,7 @@ def plain_formulas(app: Any, what: str, name: str, obj: Any, options: Any, lines
         objective = bool(line.strip()) and (objective or bool(OBJECTIVE.match(line)))
         if objective:
             starts = not out or not out[-1].startswith("    ")
-            out += ["::", "", f"    {line}"] if starts else [f"    {line}"]
+            out += [".. code-block:: none", "", f"    {line}"] if starts else [f"    {line}"]
         elif literal or line.lstrip().startswith((">>>", "...")) or NAMES.match(line):
             out.append(line)
         else:

@@ -121,13 +121,42 @@ def run_sessions(name: str, capsys: pytest.CaptureFixture[str]) -> None:
         assert doctest.OutputChecker().check_output(shown, printed, FLAGS), f"{command}\n{printed}"
 
 
-def test_readme_example_prints_what_the_readme_says(capsys: pytest.CaptureFixture[str]) -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    found = re.search(r"```python\n(.*?)```\s+```text\n(.*?)```", readme, flags=re.DOTALL)
-    assert found is not None, "README.md has no python block followed by a text block"
-    source, expected = found.groups()
-    exec(compile(source, "README.md", "exec"), {"__name__": "__main__"})
-    assert capsys.readouterr().out.strip() == expected.strip()
+BLOCK = re.compile(
+    r"^```python\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?",
+    re.DOTALL | re.MULTILINE,
+)
+NOT_RUN = {"coming_from": "other libraries", "distributed": "a cluster", "gpu": "a CUDA device"}
+"""What the Python blocks of a page need; there it is only seen that they are Python. Sessions run everywhere."""
+WITH_BLOCKS = [
+    page for page in [*PAGES, ROOT / "README.md"] if BLOCK.search(page.read_text(encoding="utf-8"))
+]
+
+
+@pytest.mark.parametrize("page", WITH_BLOCKS, ids=lambda page: page.stem)
+def test_blocks_of_pages_print_what_stands_below_them(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_ratings(tmp_path / "ratings.csv")
+    for source, expected in BLOCK.findall(page.read_text(encoding="utf-8")):
+        code = compile(source, str(page), "exec")
+        if page.stem in NOT_RUN:
+            continue
+        exec(code, {"__name__": "__main__"})
+        printed = capsys.readouterr().out
+        assert printed.strip() == expected.strip() if expected else printed.strip()
+
+
+def write_ratings(path: Path) -> None:
+    """What a reader has at hand: people, films and stars."""
+    people, films = ["Ann", "Bob", *"CDEFGHIJKLMNOPQRST"], ["Alien", "Brazil", *"cdefghijklmn"]
+    lines = [
+        f"{person},{film},{1 + (i * j) % 5}"
+        for i, person in enumerate(people)
+        for j, film in enumerate(films)
+        if (i + 2 * j) % 3
+    ]
+    path.write_text("\n".join(["user,film,stars", *lines, ""]), encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", PUBLIC_MODULES)
@@ -146,14 +175,16 @@ def test_every_part_of_the_guide_is_reachable() -> None:
     assert pages == set(re.findall(r"^(\w+)$", contents, flags=re.MULTILINE)) & pages
 
 
-@pytest.mark.parametrize("name", ["layers", "picture"])
+@pytest.mark.parametrize("name", ["layers", "picture", "charts"])
 def test_pictures_are_drawn_from_the_contract_and_stored_results(name: str) -> None:
     spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    assert module.PICTURE.read_text(encoding="utf-8") == module.draw(), f"python docs/{name}.py draws it"
+    pictures = getattr(module, "PICTURES", None) or {module.PICTURE: module.draw}
+    for path, draw in pictures.items():
+        assert path.read_text(encoding="utf-8") == draw(), f"python docs/{name}.py draws it"
 
 
 @pytest.mark.slow
