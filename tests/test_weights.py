@@ -71,8 +71,8 @@ REFUSED = {
     "TruncatedSVDLinks": links.TruncatedSVDLinks(2),
     "BlendedLinks": links.BlendedLinks(),
 }
-ELSEWHERE = {"BayesianMF", "SpectralFilter"}
-"""Draws with weights follow their law, not their bits, and a filter has no factors: tests of their own."""
+ELSEWHERE = {"BayesianMF", "ItemNeighbors", "SpectralFilter"}
+"""Draws with weights follow their law, not their bits, and filters have no factors: tests of their own."""
 FEATURES = ("IMC", "GIMC", "Maxide", "DirtyIMC", "SparseBilinear", "MixedLinear", "BiasIMC", "ShiftIMC")
 
 
@@ -465,11 +465,15 @@ def test_links_are_compared_without_weights() -> None:
 
 @pytest.mark.parametrize(
     "model",
-    [unseen.BayesianMF(2, n_samples=6, burn_in=4, random_state=0), unseen.SpectralFilter(3, random_state=0)],
+    [
+        unseen.BayesianMF(2, n_samples=6, burn_in=4, random_state=0),
+        unseen.ItemNeighbors(5),
+        unseen.SpectralFilter(3, random_state=0),
+    ],
     ids=sorted(ELSEWHERE),
 )
 def test_a_weight_of_zero_is_a_cell_that_is_not_there(model: Any) -> None:
-    positive = isinstance(model, unseen.SpectralFilter)
+    positive = not isinstance(model, unseen.BayesianMF)
     cells = cells_of("BiasMC" if positive else "BiasModel")
     gone = np.random.default_rng(3).random(cells.nnz) < 0.2
     rows, cols = np.indices(cells.shape).reshape(2, -1)

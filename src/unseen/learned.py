@@ -194,8 +194,9 @@ NEEDED: dict[str, dict[str, Check | None]] = {
     "Completer": {"n_features_in_": count("m", 1), **FACTORS},
     "RowScores": {"row_factors_": None, "col_factors_": None},
     "NeighbourLinks": {"graph_": matrix("m", "m")},
+    "PositiveRows": {"positives_": matrix("n", "m")},
+    "ItemNeighbors": {"similarity_": matrix("m", "m")},
     "SpectralFilter": {
-        "positives_": matrix("n", "m"),
         "row_scale_": numbers("n", low=0),
         "col_scale_": numbers("m", low=0),
         "singular_values_": numbers("singular", low=0),

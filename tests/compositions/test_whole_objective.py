@@ -69,7 +69,7 @@ def public(module: Any, kind: type) -> dict[str, Any]:
 COMPLETERS = public(unseen, Completer) | public(baselines, Completer)
 AVERAGES = {"BayesianMF"}
 """Completers that are means over solutions, at which no objective is smallest."""
-FILTERS = {"SpectralFilter"}
+FILTERS = {"ItemNeighbors", "SpectralFilter"}
 """Completers that minimise nothing."""
 COMPOSED = {
     name: cls

@@ -30,6 +30,7 @@ from unseen import (
     GIMCClustering,
     Given,
     Identity,
+    ItemNeighbors,
     LinearOvA,
     LowRank,
     MatrixFactorization,
@@ -92,6 +93,7 @@ MODELS: dict[str, Callable[[], Any]] = {
         RATINGS, **SIDES
     ),
     "SpectralFilter": lambda: SpectralFilter(3, random_state=0).fit(POSITIVES),
+    "ItemNeighbors": lambda: ItemNeighbors(3).fit(POSITIVES),
     "CellBlend": lambda: Blend(
         [SpectralFilter(3, random_state=0), BiasMC(2, random_state=0, max_iter=3)], random_state=0
     ).fit(POSITIVES),

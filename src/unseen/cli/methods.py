@@ -63,6 +63,7 @@ METHODS = {
     "bias-mc": Method("BiasMC", "positive", ("links",)),
     "shift-mc": Method("ShiftMC", "positive", ("links",)),
     "spectral-filter": Method("SpectralFilter", "positive"),
+    "item-neighbors": Method("ItemNeighbors", "positive"),
     "bias-imc": Method("BiasIMC", "positive"),
     "shift-imc": Method("ShiftIMC", "positive"),
     "common-neighbors": Method("CommonNeighbors", "links", module="unseen.links"),

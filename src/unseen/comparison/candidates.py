@@ -107,6 +107,11 @@ CANDIDATES: dict[str, Candidate] = {
         POSITIVE,
         {"rank": [32, 128], "low_pass": [0.05, 0.1, 0.3], "degree_power": [(0.35, 0.4), (0.5, 0.5)]},
     ),
+    "item-neighbors": Candidate(
+        "ItemNeighbors",
+        POSITIVE,
+        {"n_neighbors": [50, 200], "degree_power": [(0.0, 0.5), (0.4, 0.4)], "power": [1.0, 2.0]},
+    ),
     "shift-mc": Candidate("ShiftMC", POSITIVE, {"reg": ["0.1max", "0.2max"]}, {"rho": 0.5, "rank": 30}),
     "bias-imc": Candidate(
         "BiasIMC", POSITIVE, {"alpha": [0.9, 0.99], "reg": ["0.01max", "0.05max"]}, features="either"
@@ -143,6 +148,7 @@ TITLES = {
     "popular": "popularity",
     "bias-mc": "biased matrix completion",
     "shift-mc": "shifted matrix completion",
+    "item-neighbors": "neighbours among columns",
     "bias-imc": "biased inductive matrix completion",
     "common-neighbors": "common neighbours",
     "katz": "the Katz index",

@@ -11,6 +11,7 @@ from unseen.estimators.factorization import MatrixFactorization, SoftImpute
 from unseen.estimators.gimc_clustering import MCCC, GIMCClustering
 from unseen.estimators.goal_directed import GIMC
 from unseen.estimators.inductive import IMC
+from unseen.estimators.item_neighbors import ItemNeighbors
 from unseen.estimators.mixed_linear import MixedLinear
 from unseen.estimators.pair_clustering import PairClusterer, PUClustering
 from unseen.estimators.pu import BiasMC, ShiftMC
@@ -37,6 +38,7 @@ __all__ = [
     "GIMCClustering",
     "Interaction",
     "Interactions",
+    "ItemNeighbors",
     "MatrixFactorization",
     "Maxide",
     "MixedLinear",

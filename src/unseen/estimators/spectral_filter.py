@@ -9,9 +9,8 @@ from scipy import sparse
 
 from unseen import kernels
 from unseen.data import Observations
-from unseen.estimators.pu_base import read_positives
-from unseen.estimators.row_scores import RowParts, RowScores
-from unseen.exceptions import InvalidDataError, ParameterError
+from unseen.estimators.positive_rows import PositiveRows, degree_scales
+from unseen.estimators.row_scores import RowParts
 from unseen.linalg.lowrank_sum import LowRankPlusSparse
 from unseen.linalg.svt import thresholded_svd
 from unseen.parallel import one_blas_thread
@@ -24,7 +23,7 @@ SVD_TOL = 1e-3
 """Residual of singular vectors beside the largest value: what lies below is one band to the filter."""
 
 
-class SpectralFilter(RowScores):
+class SpectralFilter(PositiveRows):
     """Lists from positives without training: a linear filter of each row's own positives.
 
     With R the positives, d_u and d_i the sums of their rows and columns, degree powers (a, b) and
@@ -128,20 +127,14 @@ class SpectralFilter(RowScores):
         -------
         self
         """
-        if row_features is not None or col_features is not None:
-            raise ParameterError("SpectralFilter takes no row_features or col_features; use BiasIMC")
         powers = check_pair("degree_power", self.degree_power)
         rank = check_count("rank", self.rank)
         low_pass = check_positive("low_pass", self.low_pass, strict=False)
         spectrum_power = check_positive("spectrum_power", self.spectrum_power, strict=False)
-        cells = self._read_target(X)
-        if not cells.values.any():
-            raise InvalidDataError(f"X ({cells.shape[0]} x {cells.shape[1]}) has no observed cell above zero")
+        cells = self._read_positives(X, row_features, col_features)
         with one_blas_thread():
             self._fit_cells(cells, powers, rank if low_pass else 1, low_pass, spectrum_power)
-        self.history_: list[dict[str, Any]] = []
-        self.n_iter_, self.converged_ = 1, True
-        self._remember(cells)
+        self._finish(cells)
         return self
 
     def _fit_cells(
@@ -153,11 +146,7 @@ class SpectralFilter(RowScores):
         spectrum_power: float,
     ) -> None:
         ones = self._weighed(cells)
-        degrees = [np.asarray(ones.sum(axis=axis), dtype=np.float64) for axis in (1, 0)]
-        row_scale, col_scale = (
-            np.power(total, -power, out=np.zeros_like(total), where=total > 0)
-            for total, power in zip(degrees, powers, strict=True)
-        )
+        row_scale, col_scale = degree_scales(ones, powers)
         normal = (ones.data * row_scale[cells.rows] * col_scale[cells.indices]).astype(cells.dtype)
         empty = [np.zeros((size, 0), dtype=cells.dtype) for size in cells.shape]
         operator = LowRankPlusSparse(cells, normal, empty[0], empty[1], self._n_threads())
@@ -177,14 +166,6 @@ class SpectralFilter(RowScores):
         self.right_basis_ = (v * back[:, None]).astype(cells.dtype)
 
     # -- scores ----------------------------------------------------------------------
-
-    def _read_target(self, X: Any) -> Observations:
-        return read_positives(X, self.weights)
-
-    def _weighed(self, cells: Observations) -> CSR:
-        """Positives as a matrix of their weights; one of weight zero is not there."""
-        weights = cells.values if cells.weights is None else cells.values * cells.weights
-        return sparse.csr_array((weights.astype(cells.dtype), cells.indices, cells.indptr), shape=cells.shape)
 
     def _parts(self, rows: IndexArray) -> RowParts:
         return self._filtered(self.positives_[rows])
@@ -211,20 +192,3 @@ class SpectralFilter(RowScores):
             part = slice(start, start + step)
             out[part] = self._filtered(cells[part]).dense(self._n_threads())
         return out
-
-    def _ranks_cells(self) -> bool:
-        return True
-
-    def _fold_in(self, cells: Observations, row_features: Any) -> FloatArray:
-        return self._scores_from(self._weighed(cells).astype(self._dtype()))
-
-    def _n_rows(self) -> int:
-        return int(self.positives_.shape[0])
-
-    def _dtype(self) -> np.dtype[Any]:
-        return np.dtype(self.positives_.dtype)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
-        return tags
