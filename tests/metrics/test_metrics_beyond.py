@@ -12,7 +12,16 @@ from scipy import sparse
 
 from unseen import BiasModel, Observations
 from unseen.exceptions import InvalidDataError, ParameterError
-from unseen.metrics import coverage_at_k, diversity_at_k, novelty_at_k, recall_at_k, rmse
+from unseen.metrics import (
+    coverage_at_k,
+    diversity_at_k,
+    label_propensities,
+    novelty_at_k,
+    propensity_scored_precision_at_k,
+    recall_at_k,
+    rmse,
+    stratified_recall_at_k,
+)
 from unseen.model_selection import Split, get_scorer, segment_table, segments
 
 
@@ -48,7 +57,41 @@ def test_by_loops(problem):
         assert diversity_at_k(ids, sparse.csr_array(vectors), k) == pytest.approx(np.mean(pairs))
 
 
+@given(lists())
+def test_stratified_recall_by_loops(problem):
+    ids, m, k, _, counts = problem
+    rng = np.random.default_rng(int(counts.sum()))
+    truth = rng.random((len(ids), m)) < 0.4
+    truth[0, 0] = True
+    rows = [
+        sum(max(counts[j], 1) ** -0.5 for j in row if j >= 0 and own[j])
+        / sum(max(counts[j], 1) ** -0.5 for j in np.flatnonzero(own))
+        for row, own in zip(ids, truth, strict=True)
+        if own.any()
+    ]
+    truth = sparse.csr_array(truth.astype(float))
+    assert stratified_recall_at_k(truth, ids, counts, k) == pytest.approx(np.mean(rows))
+    plain = recall_at_k(truth, ids, k, empty_rows="skip")
+    assert stratified_recall_at_k(truth, ids, counts, k, power=0.0) == pytest.approx(plain)
+
+
+def test_rare_hits_count_more_than_frequent_ones():
+    truth, counts = sparse.csr_array([[1.0, 1.0]]), [100, 1]
+    assert stratified_recall_at_k(truth, [[0]], counts, 1) == pytest.approx(0.1 / 1.1)
+    assert stratified_recall_at_k(truth, [[1]], counts, 1) == pytest.approx(1 / 1.1)
+    # A row without any weight says nothing.
+    both = sparse.csr_array([[1.0, 1.0], [1.0, 0.0]])
+    weighted = stratified_recall_at_k(both, [[0], [0]], counts, 1, sample_weight=[1.0, 0.0])
+    assert weighted == pytest.approx(0.1 / 1.1)
+
+
 def test_what_is_refused():
+    with pytest.raises(InvalidDataError, match="relevant"):
+        stratified_recall_at_k(np.zeros((1, 2)), [[0]], [1, 1], 1)
+    with pytest.raises(InvalidDataError, match="counts"):
+        stratified_recall_at_k(np.ones((1, 2)), [[0]], [1, -1], 1)
+    with pytest.raises(ParameterError, match="power"):
+        stratified_recall_at_k(np.ones((1, 2)), [[0]], [1, 1], 1, power=-1)
     with pytest.raises(InvalidDataError, match="integers"):
         coverage_at_k([[0.5, 1.0]], 3, 2)
     with pytest.raises(InvalidDataError, match="id 7"):
@@ -105,3 +148,19 @@ def test_a_segment_without_cells_is_nan(split):
     assert line["segment"] == "new rows"
     assert line["n_cells"] == 0
     assert np.isnan(line["rmse"])
+
+
+def test_scorers_of_rare_columns_are_their_metrics(split):
+    model = BiasModel().fit(split.train)
+    rows = np.flatnonzero(np.diff(split.test.indptr))
+    ids, _ = model.recommend(rows, k=5, exclude=split.train)
+    counts = np.bincount(split.train.indices, minlength=split.train.shape[1])
+    wanted = stratified_recall_at_k(split.test.csr[rows], ids, counts, 5)
+    assert get_scorer("stratified_recall@5")(model, split) == pytest.approx(wanted)
+    rarity = label_propensities(counts, split.train.shape[0])
+    wanted = propensity_scored_precision_at_k(split.test.csr[rows], ids, rarity, 5)
+    assert get_scorer("psp@5")(model, split) == pytest.approx(wanted)
+    # Counts are those of training cells: with the held-out ones the measure would be another.
+    all_counts = counts + np.bincount(split.test.indices, minlength=split.test.shape[1])
+    other = stratified_recall_at_k(split.test.csr[rows], ids, all_counts, 5)
+    assert other != pytest.approx(get_scorer("stratified_recall@5")(model, split), rel=1e-6)

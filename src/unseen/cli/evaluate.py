@@ -46,7 +46,7 @@ def evaluate(
         typer.Option(
             metavar="NAME,...",
             help="rmse, mae, relative_error, auc, precision@K, recall@K, ndcg@K, map@K, mrr@K, hit_rate@K, "
-            "coverage@K, novelty@K, diversity@K; psp@K of labels [by the task].",
+            "coverage@K, novelty@K, diversity@K, stratified_recall@K, psp@K [by the task].",
         ),
     ] = None,
     method: o.OptionalMethodName = None,

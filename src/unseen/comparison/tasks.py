@@ -77,7 +77,7 @@ class CellTask(Task):
 
     MEASURES: ClassVar[dict[str, list[str | Scorer]]] = {
         "explicit": ["rmse", "mae"],
-        "positive": ["ndcg@10", "recall@10", "precision@10"],
+        "positive": ["ndcg@10", "recall@10", "precision@10", "stratified_recall@10"],
         "links": [LINKS_FOUND],
     }
 

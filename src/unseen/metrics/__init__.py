@@ -3,7 +3,7 @@
 from unseen.metrics._beyond import coverage_at_k, diversity_at_k, novelty_at_k
 from unseen.metrics._binary import FprFnrCurve, auc, fpr_fnr_curve, ranked_hits
 from unseen.metrics._clustering import constraint_error, pair_error
-from unseen.metrics._frequency import frequency_bins
+from unseen.metrics._frequency import frequency_bins, stratified_recall_at_k
 from unseen.metrics._pointwise import mae, relative_error, rmse
 from unseen.metrics._propensity import (
     label_propensities,
@@ -42,4 +42,5 @@ __all__ = [
     "recall_at_k",
     "relative_error",
     "rmse",
+    "stratified_recall_at_k",
 ]

@@ -1,4 +1,4 @@
-"""Ranking quality by how frequent the columns are."""
+"""Ranking quality where frequent and rare columns are told apart."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import numpy.typing as npt
 from unseen.data import Observations
 from unseen.exceptions import InvalidDataError, ParameterError
 from unseen.metrics._lists import ranked_lists
+from unseen.metrics._pointwise import check_sample_weight, weighted_mean
 from unseen.typing import FloatArray, IndexArray, SparseLike
+from unseen.validation import check_positive
 
-__all__ = ["frequency_bins", "thirds"]
+__all__ = ["frequency_bins", "stratified_recall_at_k", "thirds"]
 
 _NAMES = ("head", "middle", "tail")
 
@@ -61,14 +63,7 @@ def frequency_bins(
     tail 0 0.0
     """
     lists = ranked_lists(Y_true, predictions, k)
-    seen = np.asarray(counts, dtype=np.float64)
-    if seen.shape != (lists.truth.shape[1],):
-        raise InvalidDataError(
-            f"counts have shape {seen.shape}; expected one for each of {lists.truth.shape[1]} columns"
-        )
-    bad = np.flatnonzero(~((seen >= 0) & np.isfinite(seen)))
-    if bad.size:
-        raise InvalidDataError(f"counts have {seen[bad[0]]} for column {bad[0]}; expected numbers >= 0")
+    seen = _checked_counts(counts, lists.truth.shape[1])
     bin_of = thirds(seen) if edges is None else _between(seen, edges)
     relevant = np.bincount(bin_of[lists.truth.indices], minlength=3)
     listed = np.bincount(bin_of[lists.ids[lists.ids >= 0]], minlength=3)
@@ -90,6 +85,75 @@ def frequency_bins(
             }
         )
     return table
+
+
+def stratified_recall_at_k(
+    Y_true: SparseLike | Observations,
+    predictions: npt.ArrayLike,
+    counts: npt.ArrayLike,
+    k: int = 5,
+    *,
+    power: float = 0.5,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    """Popularity-stratified recall: a relevant column counts ``count ** -power``, so that rare ones matter.
+
+    For each row the sum over the hits among the first k places, divided by the sum over all its relevant
+    columns; then the mean over the rows that have any. If positives are seen in proportion to
+    ``count ** power``, this estimates the recall among all positives, seen or not (Steck, 2011).
+    ``power=0`` is plain recall.
+
+    Parameters
+    ----------
+    Y_true : sparse matrix, Observations or array of shape (n, n_cols)
+        Non-zero where relevant.
+    predictions : array of shape (n, >= k) or (n, n_cols)
+        Integer ids, best first, -1 for an empty place; or floating-point scores of all columns.
+    counts : array of shape (n_cols,)
+        How often each column occurs in training; one that does not counts as if it occurred once.
+    k : int, default=5
+        Places that count.
+    power : float, default=0.5
+        How much more rare columns count.
+    sample_weight : array-like of shape (n,), optional
+        How much each row counts in the mean; one by default.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> from scipy import sparse
+    >>> from unseen.metrics import stratified_recall_at_k
+    >>> Y = sparse.csr_array([[1, 1, 0], [1, 0, 1]])
+    >>> round(stratified_recall_at_k(Y, [[0], [2]], counts=[9, 4, 1], k=1), 3)  # of 0.4 and 0.75
+    0.575
+    """
+    lists = ranked_lists(Y_true, predictions, k)
+    gains = np.maximum(_checked_counts(counts, lists.truth.shape[1]), 1.0) ** -check_positive(
+        "power", power, strict=False
+    )
+    weights = check_sample_weight(sample_weight, lists.n_relevant.shape)
+    held = lists.n_relevant > 0
+    if not held.any() or not (weights is None or weights[held].any()):
+        raise InvalidDataError("no row that counts has a relevant cell: stratified recall is undefined")
+    reached = np.where(lists.hits, gains[lists.ids], 0.0).sum(axis=1)[held]
+    # Rows without relevant columns have no cells, so sums run from one kept row to the next.
+    total = np.add.reduceat(gains[lists.truth.indices], lists.truth.indptr[:-1][held])
+    return weighted_mean(reached / total, None if weights is None else weights[held])
+
+
+def _checked_counts(counts: npt.ArrayLike, n_cols: int) -> FloatArray:
+    """One finite number, zero or larger, for each column."""
+    seen = np.asarray(counts, dtype=np.float64)
+    if seen.shape != (n_cols,):
+        raise InvalidDataError(f"counts have shape {seen.shape}; expected one for each of {n_cols} columns")
+    bad = np.flatnonzero(~((seen >= 0) & np.isfinite(seen)))
+    if bad.size:
+        raise InvalidDataError(f"counts have {seen[bad[0]]} for column {bad[0]}; expected numbers >= 0")
+    return seen
 
 
 def thirds(counts: FloatArray) -> IndexArray:

@@ -66,7 +66,7 @@ _RANKINGS: dict[str, Callable[..., float]] = {
     "mrr": metrics.mrr_at_k,
     "hit_rate": metrics.hit_rate_at_k,
 }
-_LISTED = ("coverage", "novelty", "diversity")
+_LISTED = ("coverage", "novelty", "diversity", "stratified_recall", "psp")
 _ACCEPTED = "'rmse', 'mae', 'relative_error', 'auc', or with a number for k " + ", ".join(
     f"'{name}@k'" for name in (*_RANKINGS, *_LISTED)
 )
@@ -117,6 +117,8 @@ def get_scorer(scoring: Scoring) -> Scorer:
         held-out non-zeros relevant.
         ``"coverage@10"``, ``"novelty@10"``, ``"diversity@10"``: what the same lists are like, by the training
         cells; for diversity, columns are alike that are stored in the same training rows.
+        ``"stratified_recall@10"``, ``"psp@10"``: recall and precision in which hits on columns that are rare
+        in training count more (`stratified_recall_at_k`, `propensity_scored_precision_at_k`).
         A function is called as ``function(estimator, split)``; greater is better.
         Held-out cells count by their weights in errors and in ``"auc"``; those of weight zero are left
         out of lists.
@@ -170,13 +172,19 @@ def _ranking(metric: Callable[..., float], k: int, estimator: Any, split: Split)
 def _list_measure(name: str, k: int, estimator: Any, split: Split) -> float:
     pattern = split.train.csr.astype(bool, copy=True)
     pattern.data[:] = True
-    ids = _lists(k, estimator, split)[2]
+    test, rows, ids = _lists(k, estimator, split)
+    n_rows, n_cols = pattern.shape
     if name == "coverage":
-        return metrics.coverage_at_k(ids, pattern.shape[1], k)
+        return metrics.coverage_at_k(ids, n_cols, k)
+    if name == "diversity":
+        return metrics.diversity_at_k(ids, pattern.T, k)
+    counts = np.bincount(pattern.indices, minlength=n_cols)
     if name == "novelty":
-        counts = np.bincount(pattern.indices, minlength=pattern.shape[1])
-        return metrics.novelty_at_k(ids, counts, pattern.shape[0], k)
-    return metrics.diversity_at_k(ids, pattern.T, k)
+        return metrics.novelty_at_k(ids, counts, n_rows, k)
+    if name == "stratified_recall":
+        return metrics.stratified_recall_at_k(test.csr[rows], ids, counts, k)
+    rarity = metrics.label_propensities(counts, n_rows)
+    return metrics.propensity_scored_precision_at_k(test.csr[rows], ids, rarity, k)
 
 
 def _lists(k: int, estimator: Any, split: Split) -> tuple[Observations, IndexArray, IndexArray]:
