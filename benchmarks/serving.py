@@ -174,7 +174,7 @@ def reloads(model: Path, size: str) -> dict[str, Any]:
 
 
 def deaths(model: Path, size: str) -> dict[str, Any]:
-    """Workers are killed one after the other while clients ask; whoever a dead one was answering asks anew."""
+    """Workers are killed one by one while clients ask; whoever a dead one was answering asks anew."""
     answered = lost = 0
     with served(model, "--workers", "4") as (place, pid):
         children = Path(f"/proc/{pid}/task/{pid}/children")

@@ -206,10 +206,12 @@ class Problem(Scores):
 
     # -- objective -------------------------------------------------------------------
 
-    def value(self, state: State, pair: Pair | None = None) -> float:
-        """Objective F in float64."""
+    def value(
+        self, state: State, pair: Pair | None = None, *, grams: tuple[FloatArray, FloatArray] | None = None
+    ) -> float:
+        """Objective F in float64; with what the background needs of rows and columns, if it is at hand."""
         pair = self.stacked(state) if pair is None else pair
-        return self.data_value_of(pair) + self.penalty(state) + self.total_value(pair)
+        return self.data_value_of(pair, grams) + self.penalty(state) + self.total_value(pair)
 
     def total_value(self, pair: Pair) -> float:
         """Penalties of the total scores."""
@@ -239,7 +241,7 @@ class Problem(Scores):
         linear_map, target = self.measured
         return self.loss.value(linear_map.forward(*pair), target)
 
-    def data_value_of(self, pair: Pair) -> float:
+    def data_value_of(self, pair: Pair, grams: tuple[FloatArray, FloatArray] | None = None) -> float:
         """Objective without the penalties, for factors that are at hand.
 
         Scores are made for some rows at a time, so that none of the size of the data is needed.
@@ -261,7 +263,9 @@ class Problem(Scores):
                 squares += loss.blank.at_scores(scores, at if np.ndim(at) == 0 else np.asarray(at)[cells])
         if not loss.blank:
             return stored
-        return stored + 0.5 * (loss.blank.weight * loss.blank.everywhere(*pair, self.n_threads) - squares)
+        return stored + 0.5 * (
+            loss.blank.weight * loss.blank.everywhere(*pair, self.n_threads, grams) - squares
+        )
 
     def _parts(self) -> Iterator[tuple[slice, slice]]:
         """Rows and their cells, in parts of at most CELLS_OF_SCORES cells or one row."""

@@ -87,11 +87,13 @@ def _grow(model: ComposedCompleter, n_rows: int, n_cols: int) -> None:
             max(length - size, 0) if isinstance(a_map, Identity) else 0
             for length, size, a_map in zip((n_rows, n_cols), core.shape, maps, strict=True)
         ]
-        state[f"{index}.core"] = np.pad(core, [(0, missing[0]), (0, missing[1])])
+        if any(missing):
+            state[f"{index}.core"] = np.pad(core, [(0, missing[0]), (0, missing[1])])
     model.state_ = state
     for side, length in (("row", n_rows), ("col", n_cols)):
         factors = getattr(model, f"{side}_factors_")
-        setattr(model, f"{side}_factors_", np.pad(factors, [(0, length - len(factors)), (0, 0)]))
+        if length > len(factors):
+            setattr(model, f"{side}_factors_", np.pad(factors, [(0, length - len(factors)), (0, 0)]))
 
 
 def mirrored(model: FactoredCompleter) -> Any:

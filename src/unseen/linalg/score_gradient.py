@@ -91,9 +91,17 @@ class Blank:
         weights = self.of(side)
         return float(length) if weights is None else float(weights.sum(dtype=np.float64))
 
-    def everywhere(self, left: FloatArray, right: FloatArray, n_threads: int = 1) -> float:
+    def everywhere(
+        self,
+        left: FloatArray,
+        right: FloatArray,
+        n_threads: int = 1,
+        grams: tuple[FloatArray, FloatArray] | None = None,
+    ) -> float:
         """``sum_ij r_i c_j (s_ij - target)^2`` over all cells, without the weight w."""
-        total = inner(self.gram("row", left, n_threads), self.gram("col", right, n_threads))
+        if grams is None:
+            grams = self.gram("row", left, n_threads), self.gram("col", right, n_threads)
+        total = inner(*grams)
         if self.target != 0.0:
             sums = float(self.sums("row", left) @ self.sums("col", right))
             cells = self.total("row", left.shape[0]) * self.total("col", right.shape[0])

@@ -114,20 +114,53 @@ def refresh(
     picked = [np.flatnonzero(some) for some in (cols, rows)]
     parts = [_some(terms, some) for terms, some in zip((in_columns, by_row), picked, strict=True)]
     everything = np.arange(cells.shape[1]), np.arange(cells.shape[0])
+    col_kept, row_kept = _Kept(col_side, problem.n_threads), _Kept(row_side, problem.n_threads)
     for count in range(1 + MAX_SWEEPS):
         if count == 1:
             parts, picked = [in_columns, by_row], list(everything)
-        _solve(col_side, row_side, parts[0], picked[0], options)
-        _solve(row_side, col_side, parts[1], picked[1], options)
-        drift, objective = _drift(problem, (row_side, col_side), (by_row, in_columns), options, pace)
+        col_kept.solve(row_kept, parts[0], picked[0], options)
+        row_kept.solve(col_kept, parts[1], picked[1], options)
+        drift, objective = _drift(problem, (row_kept, col_kept), (by_row, in_columns), options, pace)
         if drift <= ENOUGH:
             break
     return Refreshed(with_sides(problem, state, row_side, col_side), objective, drift, count)
 
 
+class _Kept:
+    """A side and the Gram matrix that the background needs of it, which follows what is solved."""
+
+    def __init__(self, side: Side, n_threads: int) -> None:
+        self.side = side
+        self._n_threads = n_threads
+        self._gram: FloatArray | None = None
+
+    @property
+    def gram(self) -> FloatArray | None:
+        """Of the factors alone; None where there is no background, or a bias beside the factors."""
+        if not self.side.blank or self.side.bias is not None:
+            return None
+        if self._gram is None:
+            self._gram = self.side.gram(self._n_threads)
+        return self._gram
+
+    def solve(self, other: _Kept, cells: CellTerms, picked: IndexArray, options: dict[str, Any]) -> None:
+        """Bring some rows to their optimum."""
+        side, options = self.side, {**options, "other_gram": other.gram}
+        if picked.size == len(side.factors):
+            side.solve(other.side, cells, **options)
+            self._gram = None
+        elif picked.size:
+            part = side.part(picked)
+            old = self._gram
+            rest = None if old is None else old - part.gram(self._n_threads)
+            part.solve(other.side, cells, **options)
+            side.put(picked, part)
+            self._gram = None if rest is None else rest + part.gram(self._n_threads)
+
+
 def _drift(
     problem: Problem,
-    sides: tuple[Side, Side],
+    sides: tuple[_Kept, _Kept],
     cells: tuple[CellTerms, CellTerms],
     options: dict[str, Any],
     pace: Pace,
@@ -135,8 +168,10 @@ def _drift(
     """Estimated drift, and the objective."""
     rng = np.random.default_rng(0)
     exact = {**options, "method": "cholesky"}
-    state = with_sides(problem, {}, *sides)
-    objective = problem.value(state)
+    state = with_sides(problem, {}, *(one.side for one in sides))
+    grams = sides[0].gram, sides[1].gram
+    known = None if grams[0] is None or grams[1] is None else (grams[0], grams[1])
+    objective = problem.value(state, grams=known)
     if not np.isfinite(objective):
         raise DivergedError(f"the objective became {objective} when the new cells were taken in")
     left = sum(_excess(sides[at], sides[1 - at], cells[at], exact, rng) for at in (1, 0))
@@ -158,19 +193,11 @@ def _some(cells: CellTerms, picked: IndexArray) -> CellTerms:
     return ends.astype(kind), indices[place], of_cells[0], of_cells[1]
 
 
-def _solve(side: Side, other: Side, cells: CellTerms, picked: IndexArray, options: dict[str, Any]) -> None:
-    if picked.size == len(side.factors):
-        side.solve(other, cells, other_gram=None, **options)
-    elif picked.size:
-        part = side.part(picked)
-        part.solve(other, cells, other_gram=None, **options)
-        side.put(picked, part)
-
-
 def _excess(
-    side: Side, other: Side, cells: CellTerms, options: dict[str, Any], rng: np.random.Generator
+    own: _Kept, fixed: _Kept, cells: CellTerms, options: dict[str, Any], rng: np.random.Generator
 ) -> float:
     """How far the objective lies above its minimum over this side, estimated from a sample of its rows."""
+    side, other = own.side, fixed.side
     n = len(side.factors)
     count = min(n, max(SAMPLE, int(SHARE * n)))
     if count == 0:
@@ -178,16 +205,23 @@ def _excess(
     picked = np.arange(n) if count == n else np.sort(rng.choice(n, count, replace=False))
     part, some = side.part(picked), _some(cells, picked)
     before = side.part(picked)
-    part.solve(other, some, other_gram=None, **options)
+    part.solve(other, some, other_gram=fixed.gram, **options)
     table: Array = other.factors
     step: Array = before.factors - part.factors
     if part.bias is not None and before.bias is not None:
         table = np.column_stack([table, np.ones(len(table), dtype=table.dtype)])
         step = np.column_stack([step, before.bias - part.bias])
-    return n / count * _quadratic(step, table, some, part, options["n_threads"])
+    return n / count * _quadratic(step, table, some, part, fixed.gram, options["n_threads"])
 
 
-def _quadratic(step: FloatArray, table: FloatArray, cells: CellTerms, side: Side, n_threads: int) -> float:
+def _quadratic(
+    step: FloatArray,
+    table: FloatArray,
+    cells: CellTerms,
+    side: Side,
+    gram: FloatArray | None,
+    n_threads: int,
+) -> float:
     """``sum_i d_i' A_i d_i / 2`` with A_i the second derivative of row i."""
     indptr, indices, curvature, _ = cells
     indices = np.ascontiguousarray(indices)
@@ -197,7 +231,8 @@ def _quadratic(step: FloatArray, table: FloatArray, cells: CellTerms, side: Side
     total = float(np.sum(curvature * moved.astype(np.float64) ** 2))
     wide = step.astype(np.float64)
     if side.blank:
-        square = np.einsum("ij,ij->i", wide @ side.blank.gram("col", table, n_threads), wide)
+        gram = side.blank.gram("col", table, n_threads) if gram is None else gram
+        square = np.einsum("ij,ij->i", wide @ gram, wide)
         weights = side.blank.row_weights
         total += side.blank.weight * float(np.sum(square if weights is None else square * weights))
     ridge = np.full(step.shape[1], side.rule.ridge)
