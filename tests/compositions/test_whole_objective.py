@@ -116,6 +116,7 @@ OPTIONS: dict[str, list[Any]] = {
     "row_map": [Fourier(4), Nystrom(4, learnable=True)],
     "col_map": [Identity()],
     "validation_fraction": [0.2],
+    "degree_scaling": [],  # together with a number for reg, below
 }
 """Values of a parameter that change the objective, or how a solver reports it."""
 OWN_OPTIONS: dict[tuple[str, str], list[Any]] = {
@@ -145,6 +146,11 @@ TOGETHER: dict[str, list[dict[str, Any]]] = {
         for resample in (True, False)
     ],
     "BiasIMC": [{"solver": "prox", "whiten": True}],
+    "BiasMC": [{"reg": 0.7, "degree_scaling": 0.5}],
+    "IMC": [{"reg": 0.7, "degree_scaling": 0.5}],
+    "MatrixFactorization": [
+        {"reg": 0.7, "degree_scaling": 0.5, "center": center} for center in ("none", "joint")
+    ],
     "MixedLinear": [
         {"constraint": "soft", "center": "biases"},
         {"constraint": "soft", "reg_g": "auto", "reg_e": "auto"},

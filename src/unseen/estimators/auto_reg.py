@@ -17,7 +17,7 @@ from unseen.data import Observations
 from unseen.estimators.composed import ComposedCompleter
 from unseen.estimators.reg_scale import lambda_max
 from unseen.estimators.revived import revived
-from unseen.exceptions import DataWarning
+from unseen.exceptions import DataWarning, ParameterError
 from unseen.losses import Squared
 from unseen.offsets import Offsets, fit_offsets
 from unseen.problem import Problem
@@ -38,6 +38,7 @@ __all__ = [
     "is_auto",
     "number_or_auto",
     "rank_cap",
+    "scaling_of",
     "spawned",
     "warn_of_cap",
 ]
@@ -126,6 +127,16 @@ def number_or_auto(name: str, value: Any, *, strict: bool = False) -> float:
         check_choice(name, value, ("auto",))
         return 1.0
     return check_positive(name, value, strict=strict)
+
+
+def scaling_of(model: Any) -> float:
+    """The model's power of degrees in its penalty, which the path of ``reg="auto"`` does not know."""
+    nu = check_positive("degree_scaling", model.degree_scaling, strict=False)
+    if nu and is_auto(model.reg):
+        raise ParameterError(
+            f"degree_scaling={nu:g} needs a number for reg, got 'auto'; choose both by a search"
+        )
+    return nu
 
 
 def at_first(center: str) -> str:

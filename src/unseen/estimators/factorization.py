@@ -7,7 +7,15 @@ from typing import Any, Self
 import numpy as np
 
 from unseen.cores import Full, LowRank
-from unseen.estimators.auto_reg import AutoReg, factored_start, is_auto, number_or_auto, rank_cap, warn_of_cap
+from unseen.estimators.auto_reg import (
+    AutoReg,
+    factored_start,
+    is_auto,
+    number_or_auto,
+    rank_cap,
+    scaling_of,
+    warn_of_cap,
+)
 from unseen.estimators.clipping import Clip
 from unseen.estimators.composed import Composition
 from unseen.estimators.paths import PathMixin
@@ -49,6 +57,10 @@ class MatrixFactorization(AutoReg):
         Weight of the penalty on both factors; zero is allowed. "auto" walks down a path of penalties with
         warm starts, keeps the best on a tenth of the cells, then fits to all of them. Where no penalty
         beats the offsets alone it says so, and the factors are next to nothing.
+    degree_scaling : float, default=0.0
+        nu: the penalty of a row or column is multiplied by the number of its cells (the sum of their weights)
+        to this power. 0 treats all alike, 1 is the weighted-lambda penalty; in between often does best.
+        Biases of ``center="joint"`` are scaled alike. Needs ``solver="als"`` and a number for ``reg``.
     solver : {"als", "ccd", "gibbs"}, default="als"
         Alternating least squares or coordinate descent; "gibbs" averages over all solutions that fit instead
         of taking the best, with penalties that are learned: ``reg``, ``bias_reg``, ``init``, ``max_iter`` and
@@ -94,6 +106,7 @@ class MatrixFactorization(AutoReg):
         rank: int = 10,
         *,
         reg: float | str = "auto",
+        degree_scaling: float = 0.0,
         solver: str = "als",
         center: str = "biases",
         bias_reg: float | tuple[float, float] = 5.0,
@@ -111,6 +124,7 @@ class MatrixFactorization(AutoReg):
     ) -> None:
         self.rank = rank
         self.reg = reg
+        self.degree_scaling = degree_scaling
         self.solver = solver
         self.center = center
         self.bias_reg = bias_reg
@@ -131,7 +145,8 @@ class MatrixFactorization(AutoReg):
             raise ParameterError(
                 "MatrixFactorization takes no row_features or col_features; use IMC for side information"
             )
-        reg = Ridge(number_or_auto("reg", self.reg))
+        nu = scaling_of(self)
+        reg = Ridge(number_or_auto("reg", self.reg), nu)
         term = Term(Identity(), Identity(), LowRank(check_count("rank", self.rank)), reg)
         solvers: dict[str, Solver] = {"als": ALS(), "ccd": CCD(), "gibbs": Gibbs()}
         solver = check_choice("solver", self.solver, tuple(solvers))
@@ -139,7 +154,7 @@ class MatrixFactorization(AutoReg):
         if self.center == "joint":
             if solver == "ccd":
                 raise ParameterError("center='joint' needs solver='als' or 'gibbs', got solver='ccd'")
-            row, col = (Ridge(reg) for reg in check_pair("bias_reg", self.bias_reg))
+            row, col = (Ridge(reg, nu) for reg in check_pair("bias_reg", self.bias_reg))
             terms += [Term(Identity(), Constant(), Full(), row), Term(Constant(), Identity(), Full(), col)]
         return Composition(terms, Squared(), solvers[solver])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from unseen.cores import LowRank
-from unseen.estimators.auto_reg import AutoReg, number_or_auto
+from unseen.estimators.auto_reg import AutoReg, number_or_auto, scaling_of
 from unseen.estimators.clipping import Clip
 from unseen.estimators.composed import Composition
 from unseen.losses import Squared
@@ -35,6 +35,10 @@ class IMC(AutoReg):
         Weight of the penalty on both factors; zero is allowed. "auto" walks down a path of penalties with
         warm starts, keeps the best on a tenth of the cells, then fits to all of them. Where no penalty
         beats the offsets alone it says so, and the factors are next to nothing.
+    degree_scaling : float, default=0.0
+        nu: the penalty of a row or column is multiplied by the number of its cells (the sum of their weights)
+        to this power. 0 treats all alike, 1 is the weighted-lambda penalty; in between often does best.
+        For sides without features, and a number for ``reg``.
     intercept : bool, default=True
         Append a constant to the features of each side, so that one-sided effects and a
         constant have a place in the model.
@@ -77,6 +81,7 @@ class IMC(AutoReg):
         rank: int = 10,
         *,
         reg: float | str = "auto",
+        degree_scaling: float = 0.0,
         intercept: bool = True,
         standardize: bool = True,
         center: str = "informed",
@@ -94,6 +99,7 @@ class IMC(AutoReg):
     ) -> None:
         self.rank = rank
         self.reg = reg
+        self.degree_scaling = degree_scaling
         self.intercept = intercept
         self.standardize = standardize
         self.center = center
@@ -110,7 +116,7 @@ class IMC(AutoReg):
         self.verbose = verbose
 
     def _compose(self, has_row_features: bool, has_col_features: bool) -> Composition:
-        reg = Ridge(number_or_auto("reg", self.reg))
+        reg = Ridge(number_or_auto("reg", self.reg), scaling_of(self))
         term = Term(
             self._side_map(has_row_features),
             self._side_map(has_col_features),

@@ -23,7 +23,7 @@ from unseen.state import State
 from unseen.terms import Term
 from unseen.totals import ScoreBox
 from unseen.typing import Features, FloatArray
-from unseen.validation import check_choice, check_count
+from unseen.validation import check_choice, check_count, check_positive
 
 __all__ = ["BiasMC", "ShiftMC"]
 
@@ -57,6 +57,10 @@ class BiasMC(PositiveCompleter):
     reg : float or str, default=1.0
         Weight of the penalty, or a share of the smallest one that makes everything zero,
         2 alpha ||A||_2, such as ``"0.05max"``.
+    degree_scaling : float, default=0.0
+        nu: the penalty of a row or column is multiplied by the number of its cells (the sum of their weights)
+        to this power. 0 treats all alike, 1 is the weighted-lambda penalty; in between often does best. For
+        ``solver="als"``.
     solver : {"als", "ccd", "prox"}, default="als"
         Alternating least squares, coordinate descent, or proximal steps on the convex form.
     cg_steps : int or None, default=3
@@ -111,6 +115,7 @@ class BiasMC(PositiveCompleter):
         rho: float | None = None,
         class_prior: float | None = None,
         reg: float | str = 1.0,
+        degree_scaling: float = 0.0,
         solver: str = "als",
         cg_steps: int | None = 3,
         weights: bool | None = None,
@@ -130,6 +135,7 @@ class BiasMC(PositiveCompleter):
         self.rho = rho
         self.class_prior = class_prior
         self.reg = reg
+        self.degree_scaling = degree_scaling
         self.solver = solver
         self.cg_steps = cg_steps
         self.weights = weights
@@ -158,9 +164,14 @@ class BiasMC(PositiveCompleter):
 
     def _terms(self, has_row_features: bool, has_col_features: bool, reg: float) -> list[Term]:
         refuse_features(self, has_row_features, has_col_features, "BiasIMC")
+        nu = check_positive("degree_scaling", self.degree_scaling, strict=False)
+        if nu and isinstance(self.reg, str):
+            raise ParameterError(f"degree_scaling={nu:g} needs a number for reg, got {self.reg!r}")
         if check_choice("solver", self.solver, ("als", "ccd", "prox")) == "prox":
+            if nu:
+                raise ParameterError(f"degree_scaling={nu:g} is not for solver='prox'; use 'als'")
             return [Term(Identity(), Identity(), Full(), Nuclear(reg))]
-        return [Term(Identity(), Identity(), LowRank(check_count("rank", self.rank)), Ridge(reg))]
+        return [Term(Identity(), Identity(), LowRank(check_count("rank", self.rank)), Ridge(reg, nu))]
 
     def _solver(self) -> Solver:
         if self.solver == "prox":

@@ -193,9 +193,9 @@ class PositiveCompleter(ComposedCompleter):
         with one_blas_thread():
             right = self.col_factors_.astype(np.float64, copy=False)
             near = right[ids]
-            system = loss.blank.weight * gram(right, n_threads=self._n_threads()) + self.reg_ * np.eye(
-                right.shape[1]
-            )
+            scaling = float(loss.cells.degrees("row")[i]) ** getattr(self, "degree_scaling", 0.0)
+            system = loss.blank.weight * gram(right, n_threads=self._n_threads())
+            system += self.reg_ * scaling * np.eye(right.shape[1])
             system += (near.T * curvature) @ near
             shares = linear * (near @ (np.linalg.pinv(system, hermitian=True) @ right[c]))
         order = np.argsort(-shares, kind="stable")
