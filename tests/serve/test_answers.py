@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from serve_models import COLS, ROWS, Small
 
-from unseen import IMC, BiasMC, Observations
+from unseen import IMC, BiasMC, MatrixFactorization, Observations
 from unseen.exceptions import InvalidDataError
 from unseen.multilabel import RidgeOvA
 from unseen.serve.answers import Served, Wanted
@@ -109,6 +109,17 @@ def test_parts_of_a_prediction_add_up(client: Any, small: Small) -> None:
     assert {cell["id"] for cell in found["cells"]} <= seen
 
 
+@pytest.mark.parametrize("center", ["none", "mean", "biases", "joint"])
+def test_what_rows_and_columns_do_alone_is_told_apart(small: Small, center: str) -> None:
+    model = MatrixFactorization(2, reg=0.5, center=center, random_state=0, n_jobs=1).fit(small.cells)
+    served = Served(model)
+    parts = [served.explain(row, 3)["parts"] for row in (0, 1)] + [served.explain(0, 4)["parts"]]
+    assert parts[0]["mean"] == pytest.approx(0.0 if center == "none" else small.cells.values.mean())
+    biased = center in ("biases", "joint")
+    assert (parts[0]["col"] == parts[1]["col"] != 0.0) is biased
+    assert (parts[0]["row"] == parts[2]["row"] != 0.0) is biased
+
+
 def test_what_a_cell_adds_is_what_is_lost_without_it(small: Small) -> None:
     columns, adds = contributions(small.model, small.cells, 4, 9)
     row = small.cells.csr[[4]].tolil()
@@ -160,6 +171,7 @@ def test_map_and_search(client: Any, small: Small) -> None:
     assert [point["id"] for point in points] == small.model.col_ids_.values.tolist()
     spread = np.array([[point["x"], point["y"]] for point in points])
     assert spread.std(axis=0)[0] >= spread.std(axis=0)[1] > 0
+    assert [point["n"] for point in points] == np.bincount(small.cells.indices).tolist()
     assert client.get("/v1/search", params={"q": "FORT"}).json()["found"] == [{"id": 40, "name": "Forty"}]
     found = client.get("/v1/search", params={"q": "user 1", "side": "row"}).json()["found"]
     assert found[0]["id"] == "user 1"

@@ -163,6 +163,29 @@ def test_the_map_is_walked_and_zoomed_with_the_keyboard(page: Browser) -> None:
     assert first
 
 
+def test_one_may_begin_with_what_is_proposed(page: Browser) -> None:
+    page.click("#view-row .starts button:nth-child(2)")
+    page.until("document.querySelectorAll('#row-list tbody tr').length")
+    proposed = texts(page, "#view-row .starts button")
+    assert len(proposed) == 8
+    assert texts(page, "#row-title") == proposed[1:2]
+    assert page.run("return document.querySelectorAll('#row-list td.sure svg').length") > 0
+
+
+def test_a_column_is_found_on_the_map(page: Browser) -> None:
+    page.click("#tab-col")
+    page.type("#col-find", "film <b>50")
+    page.until("document.querySelector('#col-find-options li[id]')?.textContent.startsWith('Film <b>50')")
+    page.press("enter")
+    page.until("!document.getElementById('to-map').hidden")
+    page.click("#to-map")
+    page.until("document.getElementById('map-said').textContent === 'Film <b>50</b>'")
+    page.type("#col-map", "film <b>70")
+    page.until("document.querySelector('#col-map-options li[id]')?.textContent.startsWith('Film <b>70')")
+    page.press("enter")
+    page.until("document.getElementById('map-said').textContent === 'Film <b>70</b>'")
+
+
 def test_tabs_go_by_arrow_keys(page: Browser) -> None:
     page.click("#tab-row")
     page.press("right")

@@ -19,10 +19,12 @@ from unseen.parallel import one_blas_thread
 from unseen.serve.contributions import contributions
 from unseen.serve.limits import RequestError
 from unseen.serve.names import Names
-from unseen.typing import FloatArray, IndexArray
+from unseen.typing import BoolArray, FloatArray, IndexArray
 
 __all__ = ["Served", "Wanted"]
 
+EXAMPLES = 8
+"""Rows and columns that the page proposes to begin with."""
 NOT_FINITE = "predictions are not finite; are values or features far from those of training?"
 
 
@@ -101,6 +103,8 @@ class Served:
             "n_cols": self.shape[1],
             "row": called["row"],
             "col": called["col"],
+            "n_cells": None if self.cells is None else self.cells.nnz,
+            "examples": {side: self._examples(side) for side in self.ids},
             "typical": self._typical_value(),
             "knows_seen_cells": self.seen is not None,
             "explains": hasattr(type(model), "explain"),
@@ -108,6 +112,20 @@ class Served:
             "row_features": self.feature_names,
             "new_rows_by_cells": not self._n_features("row"),
         }
+
+    @cached_property
+    def degrees(self) -> dict[Side, IndexArray]:
+        """Known cells of each row and column; none where the cells are not at hand."""
+        if self.cells is None:
+            return {}
+        columns = np.bincount(self.cells.indices, minlength=self.shape[1])
+        return {"row": np.diff(self.cells.indptr), "col": columns}
+
+    def _examples(self, side: Side) -> list[dict[str, Any]]:
+        """What somebody may begin with: those with most known cells, or the first."""
+        degrees = self.degrees.get(side)
+        best = range(self.shape[side == "col"]) if degrees is None else np.argsort(-degrees, kind="stable")
+        return [self.ids[side].entry(int(position)) for position in best[:EXAMPLES]]
 
     def _names_of_sides(self) -> dict[str, str]:
         """What the training data calls a row and a column."""
@@ -323,12 +341,24 @@ class Served:
                 for name, value in asdict(self.model.explain(row, col, positions=True)).items()
             }
         offsets = getattr(self.model, "offsets_", None)
-        parts = {"mean": 0.0, "row": 0.0, "col": 0.0}
-        if offsets is not None:
-            parts["mean"] = float(offsets.mean)
-            parts["row"] = 0.0 if offsets.row is None else float(offsets.row[row])
-            parts["col"] = 0.0 if offsets.col is None else float(offsets.col[col])
+        mean = 0.0 if offsets is None else float(offsets.mean)
+        products = self.model.row_factors_[row].astype(np.float64) * self.model.col_factors_[col]
+        of_row, of_col = self._biases
+        # The mean is part of what rows have against ones.
+        parts = {
+            "mean": mean,
+            "row": float(products[of_row].sum()) - mean,
+            "col": float(products[of_col].sum()),
+        }
         return {**parts, "factors": score - sum(parts.values())}
+
+    @cached_property
+    def _biases(self) -> tuple[BoolArray, BoolArray]:
+        """Coordinates by which a row, or a column, alone moves a score: all others have the same there."""
+        same_cols, same_rows = (
+            np.ptp(factors, axis=0) == 0 for factors in (self.model.col_factors_, self.model.row_factors_)
+        )
+        return same_cols, same_rows & ~same_cols
 
     # -- neighbours and maps ---------------------------------------------------------
 
@@ -360,7 +390,7 @@ class Served:
         count = self.shape[1]
         if count <= most:
             return np.arange(count)
-        if self.cells is None:
+        degrees = self.degrees.get("col")
+        if degrees is None:
             return np.linspace(0, count - 1, most).astype(np.int64)
-        degrees = np.bincount(self.cells.indices, minlength=count)
         return np.sort(np.argsort(-degrees, kind="stable")[:most])

@@ -159,6 +159,11 @@ class _Service:
             model.ids["col"].entry(int(column)) | {"x": float(x), "y": float(y)}
             for column, (x, y) in zip(columns, places, strict=True)
         ]
+        degrees = model.degrees.get("col")
+        if degrees is not None:
+            points = [
+                point | {"n": count} for point, count in zip(points, degrees[columns].tolist(), strict=True)
+            ]
         return {"points": points, "n_cols": model.shape[1]}
 
     async def seen(self, request: Request) -> Answer:

@@ -21,6 +21,7 @@ class PointMap {
 
   show(points) {
     this.points = points;
+    this.most = Math.max(1, ...points.map((p) => p.n ?? 0));
     this.at = -1;
     this.all();
     this.draw();
@@ -64,38 +65,64 @@ class PointMap {
     const style = getComputedStyle(document.documentElement);
     pen.scale(ratio, ratio);
     pen.fillStyle = style.getPropertyValue("--dot");
-    pen.globalAlpha = points.length > 500 ? 0.55 : 0.85;
-    const size = Math.max(1.5, Math.min(5, 60 / Math.sqrt(points.length || 1))) * Math.min(2, Math.sqrt(this.scale));
+    pen.globalAlpha = points.length > 500 ? 0.5 : 0.8;
+    const usual = Math.max(1.5, Math.min(5, 70 / Math.sqrt(points.length || 1))) * Math.min(2.2, Math.sqrt(this.scale));
+    const size = (p) => usual * (0.6 + 1.4 * Math.sqrt((p.n ?? 0.2 * this.most) / this.most));
     const visible = [];
     for (const p of points) {
       const x = frame.x(p), y = frame.y(p);
       if (x < -9 || y < -9 || x > frame.width + 9 || y > frame.height + 9) continue;
       pen.beginPath();
-      pen.arc(x, y, size, 0, 7);
+      pen.arc(x, y, size(p), 0, 7);
       pen.fill();
       visible.push([x, y, p]);
     }
     pen.globalAlpha = 1;
     pen.font = "12px system-ui, sans-serif";
-    pen.fillStyle = style.getPropertyValue("--ink");
-    if (visible.length <= 400) { // labels where they do not cover each other
-      const taken = [];
-      for (const [x, y, p] of visible) {
-        const text = label(p).slice(0, 28), wide = pen.measureText(text).width;
-        const box = [x + size + 3, y - 6, x + size + 3 + wide, y + 8];
-        if (taken.some((o) => box[0] < o[2] && o[0] < box[2] && box[1] < o[3] && o[1] < box[3])) continue;
-        taken.push(box);
-        pen.fillText(text, box[0], y + 4);
-      }
-    }
+    const taken = [], ink = style.getPropertyValue("--ink"), back = style.getPropertyValue("--card");
+    const write = (x, y, p) => { // unless it would cover another label
+      const text = label(p).length > 30 ? `${label(p).slice(0, 29)}…` : label(p), wide = pen.measureText(text).width;
+      const far = size(p) + 3, left = x + far + wide > frame.width ? x - far - wide : x + far;
+      const box = [left - 2, y - 8, left + wide + 2, y + 8];
+      if (taken.some((o) => box[0] < o[2] && o[0] < box[2] && box[1] < o[3] && o[1] < box[3])) return;
+      taken.push(box);
+      pen.lineWidth = 3;
+      pen.strokeStyle = back;
+      pen.fillStyle = ink;
+      pen.strokeText(text, left, y + 4);
+      pen.fillText(text, left, y + 4);
+    };
     const p = points[this.at];
     if (p) {
+      const x = frame.x(p), y = frame.y(p);
       pen.strokeStyle = style.getPropertyValue("--down");
       pen.lineWidth = 3;
       pen.beginPath();
-      pen.arc(frame.x(p), frame.y(p), size + 5, 0, 7);
+      pen.arc(x, y, size(p) + 4, 0, 7);
       pen.stroke();
+      pen.font = "bold 13px system-ui, sans-serif";
+      write(x, y, p);
+      pen.font = "12px system-ui, sans-serif";
     }
+    const room = Math.round(frame.width * frame.height / 14000);
+    visible.sort((one, other) => (other[2].n ?? 0) - (one[2].n ?? 0));
+    for (const [x, y, one] of visible) {
+      if (taken.length >= room) break;
+      if (one !== p) write(x, y, one);
+    }
+  }
+
+  goTo(id) { // a point in the middle, and larger
+    const place = this.points.findIndex((p) => p.id === id);
+    if (place < 0) return false;
+    this.scale = Math.max(this.scale, 4);
+    this.left = this.top = 0;
+    const frame = this.frame();
+    this.left = frame.width / 2 - frame.x(this.points[place]);
+    this.top = frame.height / 2 - frame.y(this.points[place]);
+    this.mark(place);
+    this.draw();
+    return true;
   }
 
   zoom(factor, x, y) {
@@ -123,6 +150,7 @@ class PointMap {
   move(event) {
     if (!this.held) {
       this.mark(this.nearest(event.offsetX, event.offsetY, 14), false);
+      this.canvas.classList.toggle("over", this.at >= 0);
       return;
     }
     const dx = event.clientX - this.held.x, dy = event.clientY - this.held.y;

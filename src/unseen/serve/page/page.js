@@ -17,6 +17,25 @@ function make(tag, properties = {}, ...children) {
 const label = (entry) => entry.name ?? String(entry.id);
 const number = (value) => value.toLocaleString(undefined, { maximumSignificantDigits: 4 });
 
+// Writes numbers that stand below each other with the same number of digits after the point.
+function aligned(values) {
+  const largest = Math.max(...values.map(Math.abs), 1e-12);
+  const digits = Math.min(12, Math.max(0, 3 - Math.max(0, Math.floor(Math.log10(largest))) - (largest < 1 ? Math.ceil(Math.log10(largest)) : 0)));
+  return (value) => value.toLocaleString(undefined, { minimumFractionDigits: digits, maximumFractionDigits: digits });
+}
+
+function drawn(viewBox, ...shapes) {
+  const space = "http://www.w3.org/2000/svg";
+  const svg = document.createElementNS(space, "svg");
+  for (const [name, value] of Object.entries({ viewBox, preserveAspectRatio: "none", "aria-hidden": "true" })) svg.setAttribute(name, value);
+  for (const { tag, ...properties } of shapes) {
+    const shape = document.createElementNS(space, tag);
+    for (const [name, value] of Object.entries(properties)) shape.setAttribute(name, value);
+    svg.append(shape);
+  }
+  return svg;
+}
+
 function named(entry) {
   return entry.name === undefined ? [String(entry.id)] : [entry.name, " ", make("span", { className: "id" }, String(entry.id))];
 }
@@ -63,6 +82,13 @@ function finder(place, choose) {
   });
   const options = make("ul", { id: `${key}-options`, role: "listbox", hidden: true, "aria-label": "Found" });
   place.append(make("label", { for: key }, `Search a ${about[side]} by id or name`), input, options);
+  if (place.dataset.pick !== "map" && about.examples[side].length) {
+    place.after(make("div", { className: "starts" }, "Or begin with", make("div", { className: "chips" }, ...about.examples[side].map((entry) => {
+      const chip = make("button", { type: "button" }, label(entry));
+      chip.addEventListener("click", () => choose(entry));
+      return chip;
+    }))));
+  }
   let found = [], at = -1;
 
   const close = () => { options.hidden = true; input.setAttribute("aria-expanded", "false"); input.removeAttribute("aria-activedescendant"); };
@@ -118,9 +144,23 @@ const linked = (entry, choose) => {
   link.addEventListener("click", () => choose(entry));
   return link;
 };
-const scored = (item) => [
-  make("td", {}, linked(item, showColumn)), make("td", { className: "n" }, number(item.score)),
-];
+const scored = (items) => {
+  const score = aligned(items.map((item) => item.score));
+  return (item) => [make("td", {}, linked(item, showColumn)), make("td", { className: "n" }, score(item.score))];
+};
+
+// Where nine of ten values are expected, on a scale that all lines of a list share.
+const SPREAD = 1.645;
+function ranged(items) {
+  const spread = aligned(items.map((item) => item.std));
+  const low = Math.min(...items.map((item) => item.score - SPREAD * item.std));
+  const high = Math.max(...items.map((item) => item.score + SPREAD * item.std));
+  const at = (value) => 3 + 94 * (value - low) / (high - low || 1);
+  return (item) => make("td", { className: "n sure" }, `± ${spread(SPREAD * item.std)}`, drawn("0 0 100 14",
+    { tag: "line", x1: 0, x2: 100, y1: 7, y2: 7, class: "whole" },
+    { tag: "line", x1: at(item.score - SPREAD * item.std), x2: at(item.score + SPREAD * item.std), y1: 7, y2: 7, class: "range", "stroke-width": 7 },
+    { tag: "rect", x: at(item.score) - 1.5, y: 2, width: 3, height: 10, class: "point" }));
+}
 
 // -- a row -----------------------------------------------------------------------------
 
@@ -138,14 +178,18 @@ const showRow = (entry) => run("row", async () => {
       ? "What is known already is left out."
       : "The model does not say which cells it was fitted to, so what is known may be listed.";
     $("why").hidden = true;
-    fill($("row-list"), lists.lists[0].items, (item) => {
-      const why = make("button", { type: "button", "aria-label": `Why ${label(item)}?` }, "Why?");
-      why.addEventListener("click", () => explain(entry, item));
-      const sure = item.std === undefined ? "" : `± ${number(item.std)}`;
-      return [...scored(item), make("td", { className: "n sure" }, sure), make("td", { className: "n" }, why)];
+    const items = lists.lists[0].items, line = scored(items), sure = about.spread && items.length ? ranged(items) : () => make("td", { className: "n sure" });
+    document.querySelector("#row-list th.sure").hidden = !about.spread;
+    fill($("row-list"), items, (item) => {
+      const why = make("button", { type: "button", "aria-label": `Why ${label(item)}?`, "aria-pressed": "false" }, "Why?");
+      why.addEventListener("click", () => explain(entry, item, why));
+      const spread = sure(item);
+      spread.hidden = !about.spread;
+      return [...line(item), spread, make("td", { className: "n" }, why)];
     });
-    several("row-near", near ? near.lists[0].items : [], (item) => [linked(item, showRow), ` ${number(item.score)}`]);
-    several("row-seen", seen.cells, (cell) => [linked(cell, showColumn), cell.value === undefined ? "" : ` ${number(cell.value)}`]);
+    const counted = (value) => make("span", { className: "n" }, value);
+    several("row-near", near ? near.lists[0].items : [], (item) => [linked(item, showRow), counted(item.score.toFixed(2))]);
+    several("row-seen", seen.cells, (cell) => [linked(cell, showColumn), cell.value === undefined ? "" : counted(number(cell.value))]);
     $("row-title").focus();
   };
 });
@@ -160,32 +204,31 @@ const PARTS = {
   constant: "average row and column", bilinear: "features together", low_rank: "not explained by features",
 };
 
-const explain = (row, col) => run("why", async () => {
+const explain = (row, col, pressed) => run("why", async () => {
   const found = await ask("/v1/explain", { row: row.id, col: col.id });
   return () => {
     const box = $("why").querySelector("div");
-    const sure = found.std === undefined ? "" : ` ± ${number(found.std)} (about 90 % between ${
-      number(found.prediction - 1.645 * found.std)} and ${number(found.prediction + 1.645 * found.std)})`;
-    box.replaceChildren(make("p", {}, make("strong", {}, label(col)), `: ${number(found.prediction)}${sure}`));
-    bars(box, "Parts", Object.entries(found.parts).map(([name, value]) => [PARTS[name] ?? name, value]));
+    const value = aligned([found.prediction]);
+    box.replaceChildren(make("p", {}, make("strong", {}, label(col))), make("p", { className: "big" }, value(found.prediction)));
+    if (found.std !== undefined) {
+      box.append(make("p", { className: "hint" }, `About 90 % between ${value(found.prediction - SPREAD * found.std)} and ${value(found.prediction + SPREAD * found.std)}.`));
+    }
+    bars(box, "Parts", Object.entries(found.parts).filter(([, value]) => value).map(([name, value]) => [PARTS[name] ?? name, value]));
     if (found.cells?.length) bars(box, "Known cells that move it most", found.cells.slice(0, 8).map((cell) => [label(cell), cell.adds]));
+    for (const other of document.querySelectorAll("#row-list [aria-pressed]")) other.setAttribute("aria-pressed", String(other === pressed));
     $("why").hidden = false;
     $("why").scrollIntoView({ block: "nearest" });
   };
 });
 
 function bars(box, title, parts) {
-  const largest = Math.max(...parts.map(([, value]) => Math.abs(value)), 1e-12);
+  const values = parts.map(([, value]) => value), largest = Math.max(...values.map(Math.abs), 1e-12), written = aligned(values);
   box.append(make("h3", {}, title), ...parts.map(([name, value]) => {
-    const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-    svg.setAttribute("viewBox", "-50 0 100 10");
-    svg.setAttribute("preserveAspectRatio", "none");
-    svg.setAttribute("aria-hidden", "true");
-    const bar = document.createElementNS(svg.namespaceURI, "rect");
-    const width = 50 * Math.abs(value) / largest;
-    for (const [key, at] of Object.entries({ x: value < 0 ? -width : 0, y: 1, width, height: 8, class: value < 0 ? "down" : "up" })) bar.setAttribute(key, at);
-    svg.append(bar);
-    return make("div", { className: "bar" }, make("span", {}, name), svg, make("span", { className: "n" }, number(value)));
+    const width = 48 * Math.abs(value) / largest;
+    const svg = drawn("-50 0 100 10",
+      { tag: "line", x1: 0, x2: 0, y1: 0, y2: 10, class: "zero" },
+      { tag: "rect", x: value < 0 ? -width : 0, y: 1, width, height: 8, rx: 1, class: value < 0 ? "down" : "up" });
+    return make("div", { className: "bar" }, make("span", {}, name), svg, make("span", { className: "n" }, written(value)));
   }));
 }
 
@@ -197,7 +240,9 @@ const showColumn = (entry) => run("col", async () => {
   return () => {
     $("col-title").textContent = label(entry);
     $("col-hint").textContent = "";
-    fill($("col-list"), near.lists[0].items, scored);
+    fill($("col-list"), near.lists[0].items, scored(near.lists[0].items));
+    $("to-map").hidden = false;
+    $("to-map").onclick = () => onMap(entry);
     $("col-title").focus();
   };
 });
@@ -221,7 +266,7 @@ function pick(entry) {
 const tryIt = () => run("try", async () => {
   const cells = [...picked].filter(([, input]) => input.value !== "").map(([col, input]) => ({ col, value: input.valueAsNumber }));
   const lists = cells.length ? await ask("/v1/recommend", { cells, k: 15 }) : { lists: [{ items: [] }] };
-  return () => fill($("try-list"), lists.lists[0].items, scored);
+  return () => fill($("try-list"), lists.lists[0].items, scored(lists.lists[0].items));
 });
 
 // -- cold start ------------------------------------------------------------------------
@@ -232,7 +277,8 @@ function coldForm() {
     $("cold-hint").textContent = `This model was fitted without features of a ${about.row}: try picking a few cells instead.`;
     return;
   }
-  $("cold-hint").textContent = "Fill in the features; the list follows.";
+  $("cold-hint").textContent = `Describe a ${about.row} that the model has never seen; the list follows.`;
+  $("cold-card").hidden = false;
   for (const name of about.row_features) {
     const [key, category] = name.split(/=(.*)/s);
     groups.set(key, [...(groups.get(key) ?? []), ...(category === undefined ? [] : [category])]);
@@ -256,7 +302,7 @@ const cold = () => run("cold", async () => {
     row_features[input.dataset.feature] = input.type === "number" ? input.valueAsNumber : input.value;
   }
   const lists = await ask("/v1/recommend", { row_features, k: 15 });
-  return () => fill($("cold-list"), lists.lists[0].items, scored);
+  return () => fill($("cold-list"), lists.lists[0].items, scored(lists.lists[0].items));
 });
 
 // -- tabs and map ----------------------------------------------------------------------
@@ -268,12 +314,18 @@ const showMap = () => run("map", async () => {
   return () => {
     map = new PointMap($("map"), (text) => { $("map-said").textContent = text; }, showColumn);
     map.show(found.points);
-    if (found.points.length < found.n_cols) $("map-said").textContent = `${found.points.length} of ${found.n_cols} are shown.`;
+    if (found.points.length < found.n_cols) $("map-said").textContent = `${found.points.length.toLocaleString()} of ${found.n_cols.toLocaleString()} are shown.`;
     $("map-in").addEventListener("click", () => map.zoom(1.6));
     $("map-out").addEventListener("click", () => map.zoom(1 / 1.6));
     $("map-all").addEventListener("click", () => { map.all(); map.draw(); });
   };
 });
+
+const onMap = async (entry) => {
+  select("map");
+  await showMap();
+  if (!map.goTo(entry.id)) $("map-said").textContent = `${label(entry)} is not among those that are shown.`;
+};
 
 const tabs = [...document.querySelectorAll("[role=tab]")];
 
@@ -303,14 +355,19 @@ tabs.forEach((tab, place) => {
 run("start", async () => {
   about = await ask("/v1/model");
   return () => {
-    $("about").textContent = `${about.model}: ${about.n_rows.toLocaleString()} × ${about.n_cols.toLocaleString()} (${about.row} × ${about.col})`;
+    $("about").textContent = about.model;
+    const facts = [`${about.n_rows.toLocaleString()} × ${about.n_cols.toLocaleString()} (${about.row} × ${about.col})`];
+    if (about.n_cells !== null) facts.push(`${about.n_cells.toLocaleString()} known cells`);
+    if (about.row_features.length) facts.push(`${about.row_features.length.toLocaleString()} features of a ${about.row}`);
+    $("facts").replaceChildren(...facts.map((fact) => make("li", {}, fact)));
     for (const word of document.querySelectorAll("[data-word]")) word.textContent = about[word.dataset.word];
     for (const place of document.querySelectorAll(".finder")) {
-      finder(place, place.dataset.pick ? pick : place.dataset.side === "row" ? showRow : showColumn);
+      const found = { row: showRow, col: showColumn, try: pick, map: onMap };
+      finder(place, found[place.dataset.pick ?? place.dataset.side]);
     }
     if (!about.new_rows_by_cells) {
       $("try-hint").textContent = "This model needs features of a new row: use the next tab.";
-      $("view-try").querySelector(".finder").hidden = true;
+      for (const part of $("view-try").querySelectorAll(".finder, .starts")) part.hidden = true;
     }
     coldForm();
     document.body.dataset.ready = "yes";
