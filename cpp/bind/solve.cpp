@@ -1,6 +1,8 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <limits>
+
 #include "arrays.hpp"
 
 namespace unseen::bind {
@@ -85,6 +87,34 @@ void define_normals(nb::module_& m) {
         "n_threads"_a);
 }
 
+// Answers with the number of signs of the fullest row.
+template <class T, class I>
+Size signs(std::uint64_t seed, std::uint32_t block, Size first_row, Size length, double rate, double size,
+           In1<I> skip, InOut1<I> indptr, InOut1<I> indices, InOut1<T> values, int n_threads) {
+  const std::size_t n_rows = skip.shape(0);
+  require(indptr.shape(0) == n_rows + 1, "indptr must have one entry more than skip");
+  require(indices.shape(0) == values.shape(0), "indices and values must be as long");
+  require(first_row >= 0 && length >= 0 && length <= Size(std::numeric_limits<I>::max()),
+          "first_row and length must be numbers of cells");
+  require(rate > 0 && rate <= 1, "rate must lie above 0 and not above 1");
+  SignsProblem<T, I> problem{};
+  problem.key = {std::uint32_t(seed), std::uint32_t(seed >> 32), 0, block};
+  problem.first_row = first_row;
+  problem.n_rows = Size(n_rows);
+  problem.length = length;
+  problem.rate = rate;
+  problem.size = T(size);
+  problem.skip = skip.data();
+  problem.capacity = n_rows ? Size(indices.shape(0) / n_rows) : 0;
+  problem.indptr = indptr.data();
+  problem.indices = indices.data();
+  problem.values = values.data();
+  Size most = 0;
+  problem.most = &most;
+  run(kernels<T, I>().signs, n_threads, problem);
+  return most;
+}
+
 template <class T, class I>
 void ccd_sweep(In1<I> indptr, In1<I> indices, In1<I> csc_indptr, In1<I> csc_indices, In1<I> csc_order,
                In1<T> curvature, In1<T> linear, InOut1<T> scores, InOut2<T> left, InOut2<T> right,
@@ -126,6 +156,9 @@ struct Solve {
           "curvature"_a.noconvert(), "linear"_a.noconvert(), "other"_a.noconvert(), "precision"_a.noconvert(),
           "offset"_a.noconvert().none(), "shift"_a.noconvert().none(), "noise"_a.noconvert(),
           "out"_a.noconvert(), "means"_a.noconvert().none(), "n_threads"_a);
+    m.def("signs", signs<T, I>, "seed"_a, "block"_a, "first_row"_a, "length"_a, "rate"_a, "size"_a,
+          "skip"_a.noconvert(), "indptr"_a.noconvert(), "indices"_a.noconvert(), "values"_a.noconvert(),
+          "n_threads"_a);
     m.def("ccd_sweep", ccd_sweep<T, I>, "indptr"_a.noconvert(), "indices"_a.noconvert(),
           "csc_indptr"_a.noconvert(), "csc_indices"_a.noconvert(), "csc_order"_a.noconvert(),
           "curvature"_a.noconvert(), "linear"_a.noconvert(), "scores"_a.noconvert(), "left"_a.noconvert(),

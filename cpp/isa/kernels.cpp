@@ -14,7 +14,7 @@ namespace {
 
 template <class T, class I>
 constexpr Kernels<T, I> kernels() {
-  return {sddmm<T, I>,    spmm<T, I>, spmm_t<T, I>, als_solve<T, I>, als_draw<T, I>, normals<T>,
+  return {sddmm<T, I>,    spmm<T, I>, spmm_t<T, I>, als_solve<T, I>, als_draw<T, I>, normals<T>, signs<T, I>,
           ccd_sweep<T, I>, topk<T, I>, gram<T>,      cooccurrence<I>, sgns<T, I>,     joint<T, I>};
 }
 

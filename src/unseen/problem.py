@@ -140,7 +140,7 @@ class Problem(Scores):
                     "a loss that sees measurements sees no cells: it has no background, weights of cells or "
                     "cells that hold exactly"
                 )
-            linear_map = self.measurement.draw(self.observations)
+            linear_map = self.measurement.draw(self.observations, self.n_threads)
             self._measured = Measured(linear_map, linear_map.of_cells())
         return self._measured
 

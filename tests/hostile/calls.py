@@ -58,6 +58,10 @@ def arguments(rng: np.random.Generator) -> dict[str, tuple[list[Any], dict[str, 
             {"reg": 1.0, "inner": 1},
         ),
         "topk": ([left, right, 4], {"exclude": tuple(by_row), "col_ids": np.arange(M)}),
+        "signs": (
+            [np.full(4, -1), 30, 0.2, 1.0, 3],
+            {"block": 1, "first_row": int(rng.integers(1 << 40))},
+        ),
         "cooccurrence": ([*by_row, tuple(by_col), 3], {"recount": bool(rng.integers(2))}),
         "sgns_sweep": ([left, right, pairs[0], pairs[1], negatives], {"first_rate": 0.1, "last_rate": 0.01}),
         "joint_sweep": (

@@ -165,6 +165,24 @@ def both_normals(case: Case, n_threads: int) -> tuple[Arrays, Arrays]:
     return [found * case.left], [expected * case.left]  # the numbers themselves know no case
 
 
+def both_signs(case: Case, n_threads: int) -> tuple[Arrays, Arrays]:
+    n_rows, weights = len(case.left), case.right.ravel()[:5000]
+    length, skip = weights.size, case.rng.integers(-1, max(weights.size, 1), n_rows)
+    seed, block, first, size = 2**40 + 3, 2**31, 2**33 + 1, 0.25
+    place = {"block": block, "first_row": first, "n_threads": n_threads}
+    found, expected = [], []
+    for rate in (0.02, 0.5, 1.0):
+        got = kernels.signs(skip, length, rate, size, seed, **place)
+        room = [np.zeros(n, np.int64) for n in (n_rows + 1, n_rows * length)]
+        values = np.zeros(n_rows * length)
+        reference.signs(seed, block, first, length, rate, size, skip, *room, values, 1)
+        stored = slice(0, room[0][-1])
+        both = got[::-1], (values[stored], room[1][stored], room[0])
+        for sums, arrays in zip((found, expected), both, strict=True):
+            sums.append(sparse.csr_array(arrays, shape=(n_rows, length)) @ weights)
+    return found, expected
+
+
 def _both_ccd(
     curvature: Any, linear: Any, case: Case, n_threads: int, *options: float
 ) -> tuple[Arrays, Arrays]:

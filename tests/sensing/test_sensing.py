@@ -14,6 +14,7 @@ from scipy import sparse
 
 from unseen import Observations
 from unseen.exceptions import TooLargeError
+from unseen.kernels import signs
 from unseen.sensing import (
     EntriesMap,
     ExpectedFit,
@@ -50,6 +51,7 @@ MAPS = {
     "entries": lambda cells: EntriesMap(cells),
     "hashed": lambda cells: HashedMap(cells, LAW),
     "explicit": lambda cells: ExplicitMap(cells, LAW),
+    "hashed-few": lambda cells: HashedMap(cells, Law(150, weight=0.7, gamma=0.003, seed=1)),
     "rank_one": lambda cells: RankOneMap(cells, LAW),
     "hashed-new-rows": lambda cells: HashedMap(cells, Law(150, 1.0, 0.05, False, 3)),
     "rank_one-new-rows": lambda cells: RankOneMap(cells, Law(150, 1.0, 0.05, False, 3)),
@@ -100,7 +102,7 @@ def test_first_measurements_hold_their_cell_and_nothing_else_there(name: str) ->
     assert np.count_nonzero(bare[cells.nnz :]) > 0
 
 
-@pytest.mark.parametrize("name", ["hashed", "rank_one"])
+@pytest.mark.parametrize("name", ["hashed", "hashed-few", "rank_one"])
 @pytest.mark.parametrize("n_blocks", [1, 2, 7])
 def test_draw_has_the_same_bits_for_any_number_of_blocks(name: str, n_blocks: int) -> None:
     whole = MAPS[name](make_cells())
@@ -266,6 +268,40 @@ def test_explicit_map_that_would_not_fit_is_refused_with_the_figure() -> None:
     cells = Observations.from_sparse(sparse.random_array((943, 1682), density=0.05, rng=0))
     with pytest.raises(TooLargeError, match=r"7\.\d*e\+10 non-zeros.*max_nonzeros"):
         ExplicitMap(cells, Law(n_constraints(cells.shape, cells.nnz, 60, 1.0)))
+
+
+@pytest.mark.parametrize("kind", ["hashed", "rank_one"])
+def test_draws_out_of_reach_are_refused_with_the_figure(kind: str) -> None:
+    cells = Observations.from_triples([0, 299_999], [0, 199_999], [1.0, 2.0], shape=(300_000, 200_000))
+    law = Law(n_constraints(cells.shape, cells.nnz, 10, 1.0))
+    figure = {"hashed": r"1\.\d*e\+17", "rank_one": r"6\.\d*e\+13"}[kind]
+    with pytest.raises(TooLargeError, match=f"{figure} random signs.*'expected'"):
+        {"hashed": HashedMap, "rank_one": RankOneMap}[kind](cells, law)
+
+
+def test_signs_have_the_share_and_the_balance_they_were_asked_for() -> None:
+    n, length, rate = 400, 3000, 0.04
+    indptr, cells, values = signs(np.full(n, -1), length, rate, 0.5, seed=5)
+    counts = np.diff(indptr)
+
+    def far(rate: float) -> float:
+        return abs(cells.size - n * length * rate) / np.sqrt(n * length * rate * (1 - rate))
+
+    assert far(rate) < 4.0
+    assert far(1.05 * rate) > 4.0  # negative control: another share is told apart
+    assert abs(counts.var() / (length * rate * (1 - rate)) - 1.0) < 0.3
+    assert abs(np.sum(values > 0) - cells.size / 2) < 4.0 * np.sqrt(cells.size) / 2
+    np.testing.assert_array_equal(np.unique(values), [-0.5, 0.5])
+    expected = cells.size / 30
+    hits = np.bincount(cells // (length // 30), minlength=30)
+    assert np.sum((hits - expected) ** 2 / expected) < 70.0  # 29 degrees of freedom
+    rows = np.repeat(np.arange(n), counts)
+    assert np.all(np.diff(cells)[np.diff(rows) == 0] > 0)
+    # A cell that is left out takes nothing from the others.
+    skip = cells[indptr[:-1]]
+    fewer = signs(skip, length, rate, 0.5, seed=5)
+    np.testing.assert_array_equal(fewer[1], np.delete(cells, indptr[:-1]))
+    assert not np.array_equal(signs(np.full(n, -1), length, rate, 0.5, seed=6)[1][:50], cells[:50])
 
 
 def test_maps_never_form_the_matrix() -> None:

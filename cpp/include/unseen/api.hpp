@@ -61,6 +61,21 @@ struct DrawKey {
   std::uint32_t seed_low, seed_high, sweep, block;
 };
 
+// Random signs on few of the cells 0 .. length - 1 of each row, in order. A row has room for `capacity` of them;
+// `most` tells how many the fullest row has, and nothing else is of use where that is more.
+template <class T, class I>
+struct SignsProblem {
+  DrawKey key;
+  Size first_row, n_rows, length;
+  double rate;
+  T size;
+  const I* skip;  // a cell of each row that gets none, or -1
+  Size capacity;
+  I *indptr, *indices;
+  T* values;
+  Size* most;
+};
+
 template <class T, class I>
 struct CcdProblem {
   Pattern<I> by_row, by_col;
@@ -127,6 +142,7 @@ struct Kernels {
   bool (*als_solve)(const AlsProblem<T, I>&, int n_threads);
   bool (*als_draw)(const DrawProblem<T, I>&, int n_threads);
   bool (*normals)(const DrawKey&, Size first_row, Size n_rows, Size n_cols, T* out, int n_threads);
+  bool (*signs)(const SignsProblem<T, I>&, int n_threads);
   bool (*ccd_sweep)(const CcdProblem<T, I>&, int n_threads);
   bool (*topk)(const TopkProblem<T, I>&, int n_threads);
   bool (*gram)(const T* dense, Size n_rows, Size rank, T* out, int n_threads);

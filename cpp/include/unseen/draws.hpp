@@ -20,6 +20,23 @@ UNSEEN_INLINE void philox(std::uint32_t (&counter)[4], std::uint32_t key0, std::
   }
 }
 
+// The same for several counters side by side, for vector units.
+template <Size lanes>
+UNSEEN_INLINE void philox_lanes(std::uint32_t (&c)[4][lanes], std::uint32_t key0, std::uint32_t key1) {
+  for (int round = 0; round < 10; ++round) {
+    for (Size lane = 0; lane < lanes; ++lane) {
+      const std::uint64_t a = std::uint64_t(0xD2511F53u) * c[0][lane];
+      const std::uint64_t b = std::uint64_t(0xCD9E8D57u) * c[2][lane];
+      c[0][lane] = std::uint32_t(b >> 32) ^ c[1][lane] ^ key0;
+      c[1][lane] = std::uint32_t(b);
+      c[2][lane] = std::uint32_t(a >> 32) ^ c[3][lane] ^ key1;
+      c[3][lane] = std::uint32_t(a);
+    }
+    key0 += 0x9E3779B9u;
+    key1 += 0xBB67AE85u;
+  }
+}
+
 // Normal numbers of rows [first_row, first_row + n_rows): a row's numbers depend on the key and on the row
 // alone. Four at a time by Box and Muller; the counter is (row, group of four and sweep, block).
 template <class T>
@@ -45,6 +62,76 @@ bool normals(const DrawKey& key, Size first_row, Size n_rows, Size n_cols, T* ou
       }
     }
   });
+  return true;
+}
+
+// Gap to the next sign: 1 + floor(log(u) / log(1 - rate)), u from the upper 31 bits of a word.
+UNSEEN_INLINE Size sign_gap(std::uint32_t word, double scale) {
+  return 1 + Size(__builtin_log((double(word >> 1) + 0.5) / 2147483648.0) * scale);
+}
+
+// Gaps between signs are geometric; the sign is the lowest bit of a word. The counter is (group of four words,
+// row, block). A logarithm costs more than all else, so the gaps of words that agree in their upper bits are
+// looked up where they are the same.
+template <class T, class I>
+bool signs(const SignsProblem<T, I>& p, int n_threads) {
+  constexpr Size rows_a_task = 16, lanes = 16, bits = 13;
+  const double scale = 1 / __builtin_log1p(-p.rate);
+  const T signed_size[2] = {-p.size, p.size};
+  Buffer<std::int32_t> gaps(Size(1) << bits);
+  if (!gaps) return false;
+  for (std::uint32_t top = 0; top < 1u << bits; ++top) {
+    const std::uint32_t first = top << (32 - bits), last = first | ((1u << (32 - bits)) - 1);
+    const Size gap = sign_gap(first, scale);
+    gaps[top] = gap == sign_gap(last, scale) && gap < (Size(1) << 31) ? std::int32_t(gap) : 0;
+  }
+  p.indptr[0] = 0;
+  parallel_for((p.n_rows + rows_a_task - 1) / rows_a_task, n_threads, [&](Size task, int) {
+    const Size stop = smaller((task + 1) * rows_a_task, p.n_rows);
+    std::uint32_t counter[4][lanes], word[4 * lanes];
+    for (Size i = task * rows_a_task; i < stop; ++i) {
+      const std::uint64_t row = std::uint64_t(p.first_row + i);
+      const Size skip = p.skip[i];
+      I* indices = p.indices + i * p.capacity;
+      T* values = p.values + i * p.capacity;
+      Size count = 0, cell = -1;
+      for (std::uint32_t group = 0; cell < p.length; group += lanes) {
+        for (std::uint32_t lane = 0; lane < lanes; ++lane) {
+          counter[0][lane] = group + lane;
+          counter[1][lane] = std::uint32_t(row);
+          counter[2][lane] = std::uint32_t(row >> 32);
+          counter[3][lane] = p.key.block;
+        }
+        philox_lanes<lanes>(counter, p.key.seed_low, p.key.seed_high);
+        for (Size lane = 0; lane < lanes; ++lane) {
+          for (Size t = 0; t < 4; ++t) word[4 * lane + t] = counter[t][lane];
+        }
+        for (Size t = 0; t < 4 * lanes; ++t) {
+          const Size known = gaps[word[t] >> (32 - bits)];
+          cell += known ? known : sign_gap(word[t], scale);
+          if (cell >= p.length) break;
+          if (cell == skip) continue;
+          if (count < p.capacity) {
+            indices[count] = I(cell);
+            values[count] = signed_size[word[t] & 1];
+          }
+          ++count;
+        }
+      }
+      p.indptr[i + 1] = I(count);
+    }
+  });
+  *p.most = 0;
+  for (Size i = 0; i < p.n_rows; ++i) *p.most = larger(*p.most, Size(p.indptr[i + 1]));
+  if (*p.most > p.capacity) return true;
+  Size total = 0;
+  for (Size i = 0; i < p.n_rows; ++i) {
+    const Size count = p.indptr[i + 1];
+    for (Size t = 0; t < count; ++t) p.indices[total + t] = p.indices[i * p.capacity + t];
+    for (Size t = 0; t < count; ++t) p.values[total + t] = p.values[i * p.capacity + t];
+    total += count;
+    p.indptr[i + 1] = I(total);
+  }
   return true;
 }
 

@@ -20,7 +20,7 @@ from unseen.kernels._provider import MODULE as _kernels
 from unseen.kernels._provider import NAME as _name
 from unseen.kernels.cooccurrence import cooccurrence
 from unseen.kernels.devices import check_device, check_memory, get_provider, provider_for
-from unseen.kernels.draws import als_draw, normals
+from unseen.kernels.draws import als_draw, normals, signs
 from unseen.kernels.plan import plan
 from unseen.kernels.providers import HostProvider
 from unseen.kernels.skip_gram import joint_sweep, sgns_sweep
@@ -45,6 +45,7 @@ __all__ = [
     "provider_for",
     "sddmm",
     "sgns_sweep",
+    "signs",
     "spmm",
     "spmm_t",
     "topk",

@@ -45,6 +45,19 @@ def als_draw(
     n_threads: int,
 ) -> None: ...
 def normals(seed: int, sweep: int, block: int, first_row: int, out: FloatArray, n_threads: int) -> None: ...
+def signs(
+    seed: int,
+    block: int,
+    first_row: int,
+    length: int,
+    rate: float,
+    size: float,
+    skip: IndexArray,
+    indptr: IndexArray,
+    indices: IndexArray,
+    values: FloatArray,
+    n_threads: int,
+) -> int: ...
 def ccd_sweep(
     indptr: IndexArray,
     indices: IndexArray,

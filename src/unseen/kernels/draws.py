@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
+from unseen.exceptions import ParameterError
 from unseen.kernels import _arguments as args
 from unseen.kernels._provider import MODULE as _kernels
 from unseen.typing import FloatArray, IndexArray
+from unseen.validation import check_count
 
-__all__ = ["als_draw", "normals"]
+__all__ = ["als_draw", "normals", "signs"]
 
 
 def normals(
@@ -54,6 +58,80 @@ def normals(
     out = np.empty(shape, dtype=dtype)
     _kernels.normals(seed, sweep, block, first_row, out, args.threads(n_threads, 20 * out.size))
     return out
+
+
+def signs(
+    skip: IndexArray,
+    length: int,
+    rate: float,
+    size: float,
+    seed: int,
+    *,
+    block: int = 0,
+    first_row: int = 0,
+    n_threads: int = 1,
+) -> tuple[IndexArray, IndexArray, FloatArray]:
+    """Random signs on few cells of each row, which depend on seed, block, row and cell alone.
+
+    Every cell is ``size`` or ``-size``, each with probability ``rate / 2``, and else nothing. Gaps between
+    cells are geometric, so what is not there costs nothing.
+
+    Parameters
+    ----------
+    skip : integer array of shape (n,)
+        A cell of each row that gets no sign, or -1.
+    length : int
+        Cells of a row, below 2**31.
+    rate : float
+        Share of cells with a sign, above 0 and up to 1.
+    size : float
+    seed : int
+        Up to 64 bits.
+    block : int
+        Up to 32 bits: which stretch of a longer row the cells are.
+    first_row : int
+        Number of the first row.
+    n_threads : int
+
+    Returns
+    -------
+    indptr, indices, values
+        A CSR matrix of shape (n, length).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unseen.kernels import signs
+    >>> indptr, cells, values = signs(np.array([-1, 2]), 4, 1.0, 0.5, seed=0)
+    >>> indptr, cells
+    (array([0, 4, 7], dtype=int32), array([0, 1, 2, 3, 0, 1, 3], dtype=int32))
+    """
+    for name, value, bits in (
+        ("length", length, 31),
+        ("seed", seed, 64),
+        ("block", block, 32),
+        ("first_row", first_row, 62),
+    ):
+        if check_count(name, value, minimum=0) >> bits:
+            raise ParameterError(f"{name} must be below 2**{bits}, got {value}")
+    rate, size = args.number("rate", rate), args.number("size", size)
+    if not 0 < rate <= 1:
+        raise ParameterError(f"rate must lie above 0 and not above 1, got {rate}")
+    skip = np.clip(args.indices_of("skip", skip), -1, length).astype(np.int32)
+    mean = rate * length
+    room = math.ceil(mean + 4.0 * math.sqrt(mean)) + 8
+    threads = args.threads(n_threads, int(50 * mean * skip.size))
+    while True:
+        room = min(room, length)
+        wide = np.int32 if room * skip.size < 1 << 31 else np.int64
+        indptr: IndexArray = np.empty(skip.size + 1, dtype=wide)
+        indices: IndexArray = np.empty(room * skip.size, dtype=wide)
+        values: FloatArray = np.empty(indices.size)
+        given = (seed, block, first_row, length, rate, size, skip.astype(wide, copy=False))
+        most = _kernels.signs(*given, indptr, indices, values, threads)
+        if most <= room:
+            return indptr, indices[: indptr[-1]], values[: indptr[-1]]
+        room = most
 
 
 def als_draw(

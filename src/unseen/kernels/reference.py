@@ -15,6 +15,7 @@ from scipy import sparse
 from unseen.typing import CSR, Array, FloatArray, IndexArray
 
 _CELLS_AT_ONCE = 1 << 16
+LOW = 0xFFFFFFFF
 
 
 def isa() -> str:
@@ -147,7 +148,7 @@ def normals(seed: int, sweep: int, block: int, first_row: int, out: FloatArray, 
     n_rows, n_cols = out.shape
     rows = np.arange(first_row, first_row + n_rows, dtype=np.uint64)[:, None]
     groups = np.arange(-(-n_cols // 4), dtype=np.uint64)[None]
-    low = np.uint64(0xFFFFFFFF)
+    low = np.uint64(LOW)
     word = [
         np.broadcast_to(part, (n_rows, groups.shape[1]))
         for part in (
@@ -157,7 +158,17 @@ def normals(seed: int, sweep: int, block: int, first_row: int, out: FloatArray, 
             np.uint64(block),
         )
     ]
-    key = [seed & 0xFFFFFFFF, seed >> 32]
+    word = _philox(word, seed)
+    uniform = [(part.astype(np.float64) + 0.5) / 2.0**32 for part in word]
+    pairs = [(np.sqrt(-2 * np.log(uniform[t])), 2 * np.pi * uniform[t + 1]) for t in (0, 2)]
+    numbers = [length * turned(turn) for length, turn in pairs for turned in (np.cos, np.sin)]
+    out[:] = np.stack(numbers, axis=-1).reshape(n_rows, 4 * groups.shape[1])[:, :n_cols]
+
+
+def _philox(word: list[Array], seed: int) -> list[Array]:
+    """Philox 4x32 with ten rounds: the words of counters, held in 64 bits, in place of the counters."""
+    low = np.uint64(LOW)
+    key = [seed & LOW, seed >> 32]
     for _ in range(10):
         a, b = np.uint64(0xD2511F53) * word[0], np.uint64(0xCD9E8D57) * word[2]
         word = [
@@ -166,11 +177,52 @@ def normals(seed: int, sweep: int, block: int, first_row: int, out: FloatArray, 
             (a >> np.uint64(32)) ^ word[3] ^ np.uint64(key[1]),
             a & low,
         ]
-        key = [(key[0] + 0x9E3779B9) & 0xFFFFFFFF, (key[1] + 0xBB67AE85) & 0xFFFFFFFF]
-    uniform = [(part.astype(np.float64) + 0.5) / 2.0**32 for part in word]
-    pairs = [(np.sqrt(-2 * np.log(uniform[t])), 2 * np.pi * uniform[t + 1]) for t in (0, 2)]
-    numbers = [length * turned(turn) for length, turn in pairs for turned in (np.cos, np.sin)]
-    out[:] = np.stack(numbers, axis=-1).reshape(n_rows, 4 * groups.shape[1])[:, :n_cols]
+        key = [(key[0] + 0x9E3779B9) & LOW, (key[1] + 0xBB67AE85) & LOW]
+    return word
+
+
+def signs(
+    seed: int,
+    block: int,
+    first_row: int,
+    length: int,
+    rate: float,
+    size: float,
+    skip: IndexArray,
+    indptr: IndexArray,
+    indices: IndexArray,
+    values: FloatArray,
+    n_threads: int,
+) -> int:
+    """Cells and signs of each row, one geometric gap after the other; answers with the fullest row's number.
+
+    The counter is (group of four words, row, block).
+    """
+    per_log = 1 / np.log1p(-rate) if rate < 1 else -0.0
+    rows = []
+    for i, own in enumerate(skip):
+        row = first_row + i
+        groups = np.arange(int(rate * length / 2) + 16, dtype=np.uint64)
+        reached = 0
+        found: list[Array] = []
+        while reached <= length:
+            rest = [np.full(groups.size, part, dtype=np.uint64) for part in (row & LOW, row >> 32, block)]
+            word = np.stack(_philox([groups, *rest], seed), axis=1).ravel()
+            gaps = 1 + (np.log(((word >> np.uint64(1)) + 0.5) / 2.0**31) * per_log).astype(np.int64)
+            cells = reached - 1 + np.cumsum(gaps)
+            found.append(np.stack([cells, 2 * (word & np.uint64(1)).astype(np.int64) - 1]))
+            reached = int(cells[-1]) + 1
+            groups = groups + np.uint64(groups.size)
+        cells, sign = np.concatenate(found, axis=1)
+        kept = (cells < length) & (cells != own)
+        rows.append((cells[kept], size * sign[kept]))
+    indptr[0] = 0
+    np.cumsum([len(cells) for cells, _ in rows], out=indptr[1:])
+    most = max((len(cells) for cells, _ in rows), default=0)
+    if most * len(rows) <= len(indices):
+        for start, (cells, sign) in zip(indptr, rows, strict=False):
+            indices[start : start + len(cells)], values[start : start + len(cells)] = cells, sign
+    return most
 
 
 def _minimum_norm(matrix: Array, rhs: Array, cutoff: float) -> Array:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from sklearn.base import BaseEstimator
 
 from unseen.data import Observations
@@ -58,12 +56,11 @@ class Sensing(BaseEstimator):  # type: ignore[misc]
         """The law of the draw."""
         return Law(self.n_rows, self.weight, self.gamma, self.resample_original, self.seed)
 
-    def draw(self, cells: Observations) -> MeasurementOperator:
+    def draw(self, cells: Observations, n_threads: int = 1) -> MeasurementOperator:
         """The map for the given cells."""
         if self.kind == "explicit":
-            return ExplicitMap(cells, self.law(), max_nonzeros=self.max_nonzeros)
-        kinds: dict[str, Callable[[Observations, Law], MeasurementOperator]] = {
-            "rank_one": RankOneMap,
-            "hashed": HashedMap,
-        }
-        return kinds[self.kind](cells, self.law())
+            limit = self.max_nonzeros
+            return ExplicitMap(cells, self.law(), max_nonzeros=limit, n_threads=n_threads)
+        if self.kind == "hashed":
+            return HashedMap(cells, self.law(), n_threads=n_threads)
+        return RankOneMap(cells, self.law())

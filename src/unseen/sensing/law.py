@@ -7,10 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["CHUNK", "Law", "chunk_generator", "expected_weights", "n_constraints"]
+__all__ = ["CHUNK", "MOST_DRAWS", "Law", "chunk_generator", "expected_weights", "n_constraints"]
 
 CHUNK = 64
 """Measurements that are drawn together. A draw belongs to a chunk, whoever asks for it."""
+
+MOST_DRAWS = 10**11
+"""Random signs of one pass over the measurements that can be waited for: minutes."""
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from unseen.data import Observations
+from unseen.exceptions import TooLargeError
 from unseen.sensing.base import MeasurementOperator
-from unseen.sensing.law import CHUNK, Law, chunk_generator
+from unseen.sensing.law import CHUNK, MOST_DRAWS, Law, chunk_generator
 from unseen.typing import Array, FloatArray, IndexArray
 
 __all__ = ["RankOneMap"]
@@ -38,6 +39,14 @@ class RankOneMap(MeasurementOperator):
     def __init__(self, cells: Observations, law: Law, start: int = 0, stop: int | None = None) -> None:
         self.cells, self.shape, self.law = cells, cells.shape, law
         self.start, self.stop = start, law.n_rows if stop is None else stop
+        drawn = float(self.n_rows) * sum(self.shape)
+        if drawn > MOST_DRAWS:
+            m, n = self.shape
+            raise TooLargeError(
+                f"augmentation='rank_one' would draw about {drawn:.3g} random signs in each pass "
+                f"({self.n_rows:,} measurements of {m:,} + {n:,} signs), more than {MOST_DRAWS:.0e}; "
+                "use 'expected', which is their mean"
+            )
 
     def part(self, start: int, stop: int) -> RankOneMap:
         return RankOneMap(self.cells, self.law, start, stop)
