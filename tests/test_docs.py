@@ -132,7 +132,7 @@ BLOCK = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 NOT_RUN = {"coming_from": "other libraries", "distributed": "a cluster", "gpu": "a CUDA device"}
-"""What the Python blocks of a page need; there it is only seen that they are Python. Sessions run everywhere."""
+"""What the Python blocks of a page need; here it is only seen that they are Python. Sessions always run."""
 WITH_BLOCKS = [
     page for page in [*PAGES, ROOT / "README.md"] if BLOCK.search(page.read_text(encoding="utf-8"))
 ]

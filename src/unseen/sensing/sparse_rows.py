@@ -80,8 +80,8 @@ class HashedMap(MeasurementOperator):
     (:func:`unseen.kernels.signs`), so a piece of the map is its range alone, the same wherever it is drawn.
 
     Where the signs of all measurements together hit each cell many times, scores are computed for a stretch
-    of rows at a time, and a product with the map is one of a sparse matrix and a vector. Where there are fewer
-    signs than cells, only the scores that are hit are computed.
+    of rows at a time, and a product with the map is one of a sparse matrix and a vector. Where there are
+    fewer signs than cells, only the scores that are hit are computed.
     """
 
     def __init__(
