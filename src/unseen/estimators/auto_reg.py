@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import time
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from tqdm.auto import tqdm
 
 from unseen import kernels
 from unseen.cores import Full, LowRank
@@ -21,8 +23,8 @@ from unseen.exceptions import DataWarning, ParameterError
 from unseen.losses import Squared
 from unseen.offsets import Offsets, fit_offsets
 from unseen.problem import Problem
-from unseen.regularisers import Ridge
-from unseen.solvers import ALS, AlternatingCG, Monitor, Solver
+from unseen.regularisers import L1, Ridge
+from unseen.solvers import ALS, AlternatingCG, Monitor, ProxGradient, Solver
 from unseen.state import State, copy_state
 from unseen.terms import Term
 from unseen.typing import Features, FloatArray
@@ -34,6 +36,7 @@ __all__ = [
     "RegChoice",
     "at_first",
     "choose_reg",
+    "chosen_for",
     "factored_start",
     "is_auto",
     "number_or_auto",
@@ -45,16 +48,20 @@ __all__ = [
 
 SHARE = 0.1
 """Of the cells, held out to choose."""
+ASKED, MOST_PARTS = 1000, 5
+"""Held-out cells that are enough; where a part has fewer, up to so many parts are held out in turn."""
 FEWEST = 10
 """Held-out cells below which they say nothing, and `BLIND` is taken."""
 BLIND = 0.1
 """Share of the largest penalty where too few cells are there to choose by."""
 RATIO, SMALLEST = 0.6, 1e-4
 """Steps of the path, and the share of the largest penalty at which it ends at the latest."""
-SWEEPS, PATIENCE = 5, 2
-"""Sweeps at each penalty, and penalties without a lower error after which the path ends."""
+SWEEPS, STEPS, PATIENCE = 5, 30, 2
+"""Sweeps over factors and gradient steps at each penalty, and penalties without a lower error to the end."""
 CERTAIN, WORTH = 2.0, 1e-3
 """Standard errors, and share of the error, by which factors must beat the offsets alone."""
+LIKELY = 1.0
+"""Standard errors by which a smaller penalty must beat a larger one."""
 SHORTEST = 5
 """Entries of the path before it may end."""
 ZERO = 4.0
@@ -94,6 +101,16 @@ class Probe:
 
 
 @dataclass(frozen=True)
+class Step:
+    """A penalty, its squared errors on the held-out cells, and where the first and the last problem stood."""
+
+    reg: float
+    errors: FloatArray
+    first: State
+    last: State
+
+
+@dataclass(frozen=True)
 class RegChoice:
     """What held-out cells say about a penalty.
 
@@ -107,13 +124,16 @@ class RegChoice:
     offsets_suffice : bool
         Whether no penalty was better than the offsets alone by more than chance allows.
     probe : Probe, optional
-        Where the path stood at the chosen penalty.
+        Where the path stood at the chosen penalty without the first held-out part.
+    start : State, optional
+        Where it stood with all cells, or, where there are many, without the only held-out part.
     """
 
     reg: float
     path: list[dict[str, float]]
     offsets_suffice: bool
     probe: Probe | None = None
+    start: State | None = None
 
 
 def is_auto(reg: Any) -> bool:
@@ -184,68 +204,106 @@ def choose_reg(
     -------
     RegChoice
     """
-    held = np.zeros(cells.nnz, dtype=bool)
-    held[rng.permutation(cells.nnz)[: round(SHARE * cells.nnz)]] = True
-    enough = int(held.sum()) >= FEWEST
-    training = cells.select(~held) if enough else cells
-    offsets = fit_offsets(training, center, bias_reg, n_threads=n_threads)
-    problem = Problem(
-        _less(training, offsets),
-        [_factored(term)],
-        Squared(),
-        row_features=features["row"],
-        col_features=features["col"],
-        n_threads=n_threads,
-    )
-    largest = lambda_max(problem, rng)
+    size = round(SHARE * cells.nnz)
+    enough = size >= FEWEST
+    n_parts = min(MOST_PARTS, -(-ASKED // size)) if enough else 1
+    order = rng.permutation(cells.nnz)
+
+    def bound(training: Observations, offsets: Offsets) -> Problem:
+        return Problem(
+            _less(training, offsets),
+            [_walked(term)],
+            Squared(),
+            row_features=features["row"],
+            col_features=features["col"],
+            n_threads=n_threads,
+        )
+
+    parts, problems = [], []
+    for part in range(n_parts):
+        held = np.zeros(cells.nnz, dtype=bool)
+        held[order[part * size : (part + 1) * size]] = enough
+        training = cells.select(~held) if enough else cells
+        offsets = fit_offsets(training, center, bias_reg, n_threads=n_threads)
+        problems.append(bound(training, offsets))
+        parts.append(Probe(problems[-1], {}, _less(cells.select(held), offsets)))
+    if n_parts > 1:
+        problems.append(bound(cells, fit_offsets(cells, center, bias_reg, n_threads=n_threads)))
+    largest = max(_largest(problem, rng) for problem in problems)
     if not enough or largest == 0.0:
         return RegChoice(BLIND * largest if largest else 1.0, [], largest == 0.0)
-    return _walk(problem, largest, _less(cells.select(held), offsets), rng)
+    return _walk(parts, problems, largest, rng)
 
 
-def _walk(problem: Problem, largest: float, held_out: Observations, rng: np.random.Generator) -> RegChoice:
-    """Errors along the path, and what follows from them."""
+def _walk(parts: list[Probe], problems: list[Problem], largest: float, rng: np.random.Generator) -> RegChoice:
+    """Errors along the path, and what follows from them; a problem beyond those of parts walks along."""
     clock = time.perf_counter()
-    probe = Probe(problem, {}, held_out)
-    weights = probe.weights
-    alone = np.square(held_out.values, dtype=np.float64)
+    weights = np.concatenate([probe.weights for probe in parts])
+    alone = np.concatenate([np.square(probe.held_out.values, dtype=np.float64) for probe in parts])
     path = [{"reg": float("inf"), "validation": _mean(alone, weights), "time_s": 0.0}]
-    best, best_errors, in_vain = largest, alone, 0
-    for reg, state in _states(problem, largest, rng):
-        errors = probe.errors(state)
+    near: list[Step] = []
+    in_vain = 0
+    for reg, states in _states(problems, largest, rng):
+        errors = np.concatenate([p.errors(state) for p, state in zip(parts, states, strict=False)])
         error = _mean(errors, weights)
         path.append({"reg": reg, "validation": error, "time_s": time.perf_counter() - clock})
-        if error < _mean(best_errors, weights):
-            best, best_errors, in_vain = reg, errors, 0
-            probe = Probe(problem, copy_state(state), held_out)
+        if not near or error < _mean(near[-1].errors, weights):
+            near = [step for step in near if not _lower(errors, step.errors, weights, LIKELY)]
+            first = copy_state(states[0])
+            near.append(Step(reg, errors, first, copy_state(states[-1]) if len(states) > 1 else first))
+            in_vain = 0
         else:
             in_vain += 1
         if in_vain >= PATIENCE and len(path) >= SHORTEST:
             break
-    gain = alone - best_errors
+    chosen = near[0]  # the largest penalty that the best one does not certainly beat
+    suffices = not _lower(chosen.errors, alone, weights, CERTAIN, WORTH)
+    if suffices:
+        return RegChoice(ZERO * largest, path, True)
+    return RegChoice(chosen.reg, path, False, replace(parts[0], state=chosen.first), chosen.last)
+
+
+def _lower(
+    errors: FloatArray, than: FloatArray, weights: FloatArray, certain: float, worth: float = 0.0
+) -> bool:
+    """Whether errors are lower by so many standard errors of their difference, and so much of their size."""
+    gain = than - errors
     mean = _mean(gain, weights)
-    spread = np.sqrt(np.sum(np.square(weights * (gain - mean)))) / max(weights.sum(), 1e-300)
-    suffices = bool(mean <= max(CERTAIN * spread, WORTH * _mean(alone, weights)))
-    return RegChoice(ZERO * largest if suffices else best, path, suffices, None if suffices else probe)
+    spread = float(np.sqrt(np.sum(np.square(weights * (gain - mean))))) / max(float(weights.sum()), 1e-300)
+    return mean > max(certain * spread, worth * _mean(than, weights))
 
 
-def _states(problem: Problem, largest: float, rng: np.random.Generator) -> Iterator[tuple[float, State]]:
-    """States along a path of decreasing penalties."""
-    solver = _solver(problem)
-    penalty = problem.terms[0].reg
-    fresh = state = problem.start(rng)
+def _states(
+    problems: list[Problem], largest: float, rng: np.random.Generator
+) -> Iterator[tuple[float, list[State]]]:
+    """A state of each problem along a path of decreasing penalties."""
+    solvers = [_solver(problem) for problem in problems]
+    fresh = [problem.start(rng) for problem in problems]
+    states = list(fresh)
     reg = RATIO * largest
     while reg >= SMALLEST * largest:
-        penalty.set_params(reg=reg)
-        monitor = Monitor(SWEEPS, 1e-3, warn=False)
-        state = solver.solve(problem, revived(problem, state, fresh), rng, monitor)
-        yield reg, state
+        for place, (problem, solver) in enumerate(zip(problems, solvers, strict=True)):
+            problem.terms[0].reg.set_params(reg=reg)
+            monitor = Monitor(STEPS if isinstance(solver, ProxGradient) else SWEEPS, 1e-3, warn=False)
+            start = revived(problem, states[place], fresh[place])
+            states[place] = solver.solve(problem, start, rng, monitor)
+        yield reg, states
         reg *= RATIO
 
 
 def _solver(problem: Problem) -> Solver:
+    if isinstance(problem.terms[0].reg, L1):
+        return ProxGradient()
     exact = ALS()
     return exact if exact.why_not(problem) is None else MapsHeld(cg_tol=1e-2)
+
+
+def _largest(problem: Problem, rng: np.random.Generator) -> float:
+    """The penalty from which on the core is zero."""
+    if isinstance(problem.terms[0].reg, L1):
+        slope = problem.data_grad(problem.start(rng))["0.core"]
+        return float(np.abs(slope).max(initial=0.0))
+    return lambda_max(problem, rng)
 
 
 class MapsHeld(AlternatingCG):
@@ -255,9 +313,11 @@ class MapsHeld(AlternatingCG):
         return self.why_not_quadratic(problem)
 
 
-def _factored(term: Term) -> Term:
-    """The term with factors and a ridge on them."""
-    row_map, col_map, core, _ = term.parts()
+def _walked(term: Term) -> Term:
+    """The term with factors and a ridge on them; one with an L1 norm as it is."""
+    row_map, col_map, core, reg = term.parts()
+    if isinstance(reg, L1):
+        return Term(clone(row_map), clone(col_map), clone(core), clone(reg))
     rank = RANK if isinstance(core, Full) else core.rank
     return Term(clone(row_map), clone(col_map), LowRank(rank), Ridge(1.0))
 
@@ -271,31 +331,47 @@ def _mean(values: FloatArray, weights: FloatArray) -> float:
     return float(weights @ values) / total if total else 0.0
 
 
+def chosen_for(
+    model: ComposedCompleter,
+    cells: Observations,
+    features: dict[str, Features | None],
+    term: Term,
+    rng: np.random.Generator,
+    name: str = "reg",
+) -> RegChoice:
+    """The choice for a term of a model, by the settings of the model, which tells it if it is verbose."""
+    choice = choose_reg(
+        cells,
+        features,
+        term,
+        spawned(rng),
+        center=at_first(check_choice("center", model.center, model.centers)),
+        bias_reg=check_pair("bias_reg", model.bias_reg),
+        n_threads=model._n_threads(),
+    )
+    if model.verbose:
+        tell(model, name, choice)
+    return choice
+
+
 class AutoReg(ComposedCompleter):
     """Completers whose ``reg``, the penalty of their first term, can be left to held-out cells."""
 
     reg: float | str
     reg_: float
     reg_path_: list[dict[str, float]]
+    _chosen: RegChoice | None = None
+    """Only while a fit goes on."""
 
     def _choose(
         self, cells: Observations, features: dict[str, Features | None], rng: np.random.Generator
     ) -> None:
-        self.reg_, self.reg_path_ = number_or_auto("reg", self.reg), []
+        self.reg_, self.reg_path_, self._chosen = number_or_auto("reg", self.reg), [], None
         if not is_auto(self.reg) or getattr(self, "solver", None) == "gibbs":  # samples penalties itself
             return
         term = self._compose(*(features[side] is not None for side in ("row", "col"))).terms[0]
-        center = check_choice("center", self.center, self.centers)
-        choice = choose_reg(
-            cells,
-            features,
-            term,
-            spawned(rng),
-            center=at_first(center),
-            bias_reg=check_pair("bias_reg", self.bias_reg),
-            n_threads=self._n_threads(),
-        )
-        self.reg_, self.reg_path_ = choice.reg, choice.path
+        choice = chosen_for(self, cells, features, term, rng)
+        self.reg_, self.reg_path_, self._chosen = choice.reg, choice.path, choice
         self._follow(choice, spawned(rng))
         if choice.offsets_suffice and choice.path:
             warn_of_offsets(self)
@@ -307,8 +383,18 @@ class AutoReg(ComposedCompleter):
         super()._tune(problem, solver, rng)
         problem.terms[0].reg.set_params(reg=self.reg_)
 
+    def _start(self, problem: Problem, solver: Solver, rng: np.random.Generator) -> State:
+        """Where the path stood: the minimum that was judged is the one that the fit should find."""
+        state = super()._start(problem, solver, rng)
+        known = None if self._chosen is None else self._chosen.start
+        if known is None or solver.factored_full or (self.warm_start and hasattr(self, "row_factors_")):
+            return state
+        same = all(key in state and state[key].shape == value.shape for key, value in known.items())
+        return revived(problem, known, state) if same else state
+
     def _fit_validated(self, cells: Observations, features: dict[str, Features | None]) -> None:
         super()._fit_validated(cells, features)
+        self._chosen = None
         if is_auto(self.reg):
             for entry in self.history_:
                 entry["reg"] = self.reg_
@@ -322,6 +408,20 @@ def warn_of_offsets(model: Any) -> None:
         DataWarning,
         stacklevel=5,
     )
+
+
+def tell(model: Any, name: str, choice: RegChoice) -> None:
+    """Print a choice, as a progress bar would."""
+    lowest = min(choice.path, key=lambda entry: entry["validation"], default=None)
+    asked = (
+        "too few cells to ask"
+        if lowest is None
+        else (
+            f"{len(choice.path) - 1} penalties, held-out RMSE {np.sqrt(lowest['validation']):.4g}, "
+            f"of the offsets alone {np.sqrt(choice.path[0]['validation']):.4g}"
+        )
+    )
+    tqdm.write(f"{type(model).__name__}: {name}={choice.reg:.4g} ({asked})", file=sys.stderr)
 
 
 def factored_start(problem: Problem, rng: np.random.Generator) -> State:

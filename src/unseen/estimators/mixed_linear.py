@@ -11,11 +11,9 @@ from unseen.cores import Full
 from unseen.data import Observations
 from unseen.estimators.auto_reg import (
     RegChoice,
-    at_first,
-    choose_reg,
+    chosen_for,
     number_or_auto,
     rank_cap,
-    spawned,
     warn_of_cap,
 )
 from unseen.estimators.clipping import Clip
@@ -37,7 +35,7 @@ from unseen.state import State
 from unseen.terms import Term
 from unseen.totals import StoredCells
 from unseen.typing import Features, FloatArray
-from unseen.validation import check_choice, check_pair, check_positive
+from unseen.validation import check_choice, check_positive
 
 __all__ = ["MixedLinear"]
 
@@ -221,18 +219,12 @@ class MixedLinear(Explained, PathMixin):
         self, cells: Observations, features: dict[str, Features | None], rng: np.random.Generator
     ) -> None:
         """Without its features and in units of rho the model is a nuclear norm on the cells."""
-        self._chosen, self.reg_path_ = None, []
+        self.reg_path_: list[dict[str, float]] = []
+        self._chosen = None
         if self.reg_e != "auto" or self.constraint != "soft":
             return
-        self._chosen = choose_reg(
-            cells,
-            {"row": None, "col": None},
-            Term(core=Full()),
-            spawned(rng),
-            center=at_first(check_choice("center", self.center, self.centers)),
-            bias_reg=check_pair("bias_reg", self.bias_reg),
-            n_threads=self._n_threads(),
-        )
+        plain: dict[str, Features | None] = {"row": None, "col": None}
+        self._chosen = chosen_for(self, cells, plain, Term(core=Full()), rng, "reg_e / rho")
         self.reg_path_ = self._chosen.path
 
     def _bind(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from unseen.cores import Full
+from unseen.estimators.auto_reg import AutoReg, number_or_auto
 from unseen.estimators.clipping import Clip
 from unseen.estimators.composed import Composition
 from unseen.estimators.explained import Explained
@@ -14,12 +15,11 @@ from unseen.losses import Squared
 from unseen.regularisers import L1
 from unseen.solvers import ProxGradient
 from unseen.terms import Term
-from unseen.validation import check_positive
 
 __all__ = ["SparseBilinear"]
 
 
-class SparseBilinear(Explained, PathMixin):
+class SparseBilinear(Explained, AutoReg, PathMixin):
     """A sparse matrix of interactions between side features, convex (the lasso limit of the mixed model).
 
     min over G   1/2 sum_observed ([x_i 1] G [y_j 1]' - m_ij)^2 + reg ||G||_1
@@ -30,8 +30,9 @@ class SparseBilinear(Explained, PathMixin):
 
     Parameters
     ----------
-    reg : float, default=1.0
-        Weight of the L1 norm. G is zero from ``max |Xa' P(M) Ya|`` on.
+    reg : float or "auto", default="auto"
+        Weight of the L1 norm. G is zero from ``max |Xa' P(M) Ya|`` on. "auto" walks down a path of penalties
+        and keeps the best on a tenth of the cells.
     intercept : bool, default=True
         Append a constant to the features of each side.
     penalize_intercept : bool, default=True
@@ -39,8 +40,9 @@ class SparseBilinear(Explained, PathMixin):
     standardize : bool, default=True
         Centre features and scale them to unit variance; ``interactions_`` are in the units
         that were given.
-    center : {"none", "mean", "biases"}, default="mean"
-        Subtract nothing, the mean, or a :class:`BiasModel` first.
+    center : {"none", "mean", "biases", "informed"}, default="informed"
+        Subtract nothing, the mean, or a :class:`BiasModel` first. Biases take from G the effects of one side
+        alone; "informed" gives new rows and columns the biases that their features suggest, by a regression.
     max_iter : int, default=500
         Limit of steps.
     tol : float, default=1e-7
@@ -58,6 +60,11 @@ class SparseBilinear(Explained, PathMixin):
         Factors of the training rows and columns, offsets as extra coordinates.
     interactions_ : Interactions
         G in the units of the features.
+    reg_ : float
+        Penalty in use.
+    reg_path_ : list of dict
+        For reg="auto", the ``reg`` and ``validation`` (mean squared error on the held-out cells) of each
+        penalty that was tried, the offsets alone first.
     certificate_ : Certificate
         How far from the optimum the answer can be.
     history_ : list of dict
@@ -72,19 +79,21 @@ class SparseBilinear(Explained, PathMixin):
     >>> rng = np.random.default_rng(0)
     >>> age, genre = rng.normal(size=(60, 3)), rng.normal(size=(40, 2))
     >>> X = np.where(rng.random((60, 40)) < 0.2, 2.0 * np.outer(age[:, 1], genre[:, 0]), np.nan)
-    >>> model = SparseBilinear(reg=5.0).fit(X, row_features=age, col_features=genre)
+    >>> model = SparseBilinear(reg=5.0, center="mean").fit(X, row_features=age, col_features=genre)
     >>> [(i.row_feature, i.col_feature) for i in model.interactions_.top(1)]
     [('row1', 'col0')]
     """
 
+    centers = ("none", "mean", "biases", "informed")
+
     def __init__(
         self,
-        reg: float = 1.0,
+        reg: float | str = "auto",
         *,
         intercept: bool = True,
         penalize_intercept: bool = True,
         standardize: bool = True,
-        center: str = "mean",
+        center: str = "informed",
         bias_reg: float = 5.0,
         max_iter: int = 500,
         tol: float = 1e-7,
@@ -115,5 +124,5 @@ class SparseBilinear(Explained, PathMixin):
     def _compose(self, has_row_features: bool, has_col_features: bool) -> Composition:
         maps = bilinear_maps((has_row_features, has_col_features), self.intercept, self.standardize)
         spare = self.intercept and not self.penalize_intercept
-        reg = L1(check_positive("reg", self.reg, strict=False), spare_last=spare)
+        reg = L1(number_or_auto("reg", self.reg), spare_last=spare)
         return Composition([Term(*maps, Full(), reg)], Squared(), ProxGradient())
