@@ -383,8 +383,8 @@ WITH_FEATURES = {
         2, intercept=False, random_state=0, max_iter=300, tol=1e-12, reg=1.0, center="none"
     ),
     "Maxide": Maxide(2.0, random_state=0),
-    "DirtyIMC": DirtyIMC(2.0, random_state=0),
-    "SparseBilinear": SparseBilinear(random_state=0),
+    "DirtyIMC": DirtyIMC(2.0, 10.0, random_state=0),
+    "SparseBilinear": SparseBilinear(1.0, random_state=0),
     "MixedLinear": MixedLinear(
         constraint="soft", rho=10.0, random_state=0, max_rank=None, center="none", reg_e="spectral"
     ),

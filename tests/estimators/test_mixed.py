@@ -29,9 +29,9 @@ MODELS = {
     "soft-biases": MixedLinear(
         1.0, 30.0, constraint="soft", rho=10.0, center="biases", max_iter=60, random_state=0, max_rank=None
     ),
-    "bilinear": SparseBilinear(1.0),
-    "maxide": Maxide(0.5),
-    "dirty": DirtyIMC(0.5, 2.0, random_state=0),
+    "bilinear": SparseBilinear(1.0, center="mean"),
+    "maxide": Maxide(0.5, center="none"),
+    "dirty": DirtyIMC(0.5, 2.0, center="none", random_state=0),
 }
 
 
@@ -179,7 +179,8 @@ def test_few_cells_and_little_shrinkage_give_the_lasso(monkeypatch: pytest.Monke
         predicted = model.fit(target, row_features=X, col_features=Y).predict_new(X, Y)
         return float(np.linalg.norm(predicted - lasso) / np.linalg.norm(lasso))
 
-    lasso = SparseBilinear(1.0, max_iter=5000, tol=1e-10).fit(target, row_features=X, col_features=Y)
+    lasso = SparseBilinear(1.0, center="mean", max_iter=5000, tol=1e-10)
+    lasso = lasso.fit(target, row_features=X, col_features=Y)
     lasso = lasso.predict_new(X, Y)
     hard = MixedLinear(1.0, 0.01, center="mean", constraint="hard", max_rank=None)
     assert off(hard) < 0.02
@@ -208,13 +209,13 @@ def test_soft_form_approaches_the_hard_one() -> None:
 def test_limits_of_dirty_imc() -> None:
     target, X, Y = problem(6)
     features = {"row_features": X, "col_features": Y}
-    only_rest = DirtyIMC(1e6, 2.0, tol=1e-13, max_iter=2000).fit(target, **features)
+    only_rest = DirtyIMC(1e6, 2.0, center="none", tol=1e-13, max_iter=2000).fit(target, **features)
     soft = SoftImpute(2.0, tol=1e-13, max_iter=2000, max_rank=None, center="none").fit(target)
     np.testing.assert_allclose(
         only_rest.row_factors_ @ only_rest.col_factors_.T, soft.row_factors_ @ soft.col_factors_.T, atol=1e-3
     )
-    only_features = DirtyIMC(0.5, 1e6, tol=1e-13, max_iter=500).fit(target, **features)
-    maxide = Maxide(0.5, tol=1e-13, max_iter=2000).fit(target, **features)
+    only_features = DirtyIMC(0.5, 1e6, center="none", tol=1e-13, max_iter=500).fit(target, **features)
+    maxide = Maxide(0.5, center="none", tol=1e-13, max_iter=2000).fit(target, **features)
     np.testing.assert_allclose(only_features.predict_new(X, Y), maxide.predict_new(X, Y), atol=1e-3)
 
 

@@ -107,8 +107,8 @@ MODELS = {
     "soft-free": MixedLinear(
         REG, REG_E, **PLAIN, constraint="soft", rho=RHO, penalize_intercept=False, tol=1e-13, **LONG
     ),
-    "maxide": Maxide(REG, tol=1e-14, **LONG),
-    "dirty": DirtyIMC(REG, REG_E, tol=1e-14, **LONG),
+    "maxide": Maxide(REG, center="none", tol=1e-14, **LONG),
+    "dirty": DirtyIMC(REG, REG_E, **PLAIN, tol=1e-14, **LONG),
     "bilinear": SparseBilinear(REG, center="none", tol=1e-14, **LONG),
     "bilinear-free": SparseBilinear(REG, center="none", penalize_intercept=False, tol=1e-14, **LONG),
     "soft-impute": SoftImpute(REG_E, **PLAIN, tol=1e-14, **LONG),

@@ -14,31 +14,37 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import lsqr
+from scipy.sparse.linalg import LinearOperator, lsqr
 
 from unseen.typing import Features, FloatArray
 
 __all__ = ["bias_of_features", "weights_of_features"]
 
-STRENGTH = 10.0
+STRENGTH, TOL = 10.0, 1e-12
 
 
 def weights_of_features(biases: FloatArray, counts: FloatArray, features: Features) -> FloatArray:
     """Weights of the features in their own units, and a constant at the end."""
-    is_sparse = sparse.issparse(features)
     matrix: Any = features.astype(np.float64)
     mean = np.asarray(matrix.mean(axis=0)).ravel()
-    square = matrix.multiply(matrix) if is_sparse else matrix * matrix
+    square = matrix.multiply(matrix) if sparse.issparse(features) else matrix * matrix
     scale = np.sqrt(np.maximum(np.asarray(square.mean(axis=0)).ravel() - mean**2, 0.0))
     inverse = np.where(scale > 1e-9 * np.abs(mean), 1.0 / np.where(scale > 0, scale, 1.0), 0.0)
     root = np.sqrt(counts)
     level = float(counts @ biases / max(counts.sum(), 1e-300))
-    if is_sparse:  # centring would fill them in; the constant takes what it can
-        mean = np.zeros_like(mean)
-        scaled = sparse.diags_array(root) @ matrix @ sparse.diags_array(inverse)
-    else:
-        scaled = root[:, None] * (matrix - mean) * inverse
-    weights = lsqr(scaled, root * (biases - level), damp=np.sqrt(STRENGTH))[0] * inverse
+
+    # Centred by a correction of rank one, so that sparse features are never filled in.
+    def dot(w: FloatArray) -> FloatArray:
+        found: FloatArray = root * (matrix @ (inverse * w) - mean @ (inverse * w))
+        return found
+
+    def tdot(v: FloatArray) -> FloatArray:
+        found: FloatArray = inverse * (matrix.T @ (root * v) - mean * (root @ v))
+        return found
+
+    scaled = LinearOperator(matrix.shape, matvec=dot, rmatvec=tdot, dtype=np.float64)
+    solved = lsqr(scaled, root * (biases - level), damp=np.sqrt(STRENGTH), atol=TOL, btol=TOL)
+    weights = solved[0] * inverse
     left = biases - np.asarray(matrix @ weights)
     return np.append(weights, counts @ left / max(counts.sum(), 1e-300))
 
