@@ -2,10 +2,10 @@
 
     python -m benchmarks imputation [--size small|large]
 
-``small`` runs the tables that come with scikit-learn, ``large`` also 100,000 x 500. There scikit-learn's
-``IterativeImputer`` would take hours, so a round of it is timed on fewer columns, a law ``a columns^b`` is fitted to
-these times, and the seconds of one round and of its ten rounds at full width are said to be estimates. What is
-stored is not run again; delete the file for a new run.
+``small`` runs the tables that come with scikit-learn, ``large`` also 100,000 x 500. There
+``IterativeImputer`` would take hours, so a round of it is timed on fewer columns, a law ``a columns^b`` is
+fitted to these times, and the seconds of one round and of its ten rounds at full width are said to be
+estimates. What is stored is not run again; delete the file for a new run.
 """
 
 from __future__ import annotations
@@ -113,14 +113,15 @@ def large(done: set[str]) -> Iterator[dict[str, Any]]:
         yield {"imputer": "KNNImputer", "rows": NEIGHBOURS_ROWS, "columns": LARGE[1],
                "error": error(filled, table[part], holed[part]), "seconds": seconds}  # fmt: skip
     for width in WIDTHS:
-        if f"IterativeImputer {width}" not in done:
-            filled, seconds = timed(IterativeImputer(random_state=0, max_iter=1), holed[:, :width])
-            yield {"imputer": f"IterativeImputer {width}", "rows": LARGE[0], "columns": width,
-                   "error": error(filled, table[:, :width], holed[:, :width]), "seconds": seconds}  # fmt: skip
-        if f"Imputer {width}" not in done:
-            filled, seconds = timed(IMPUTERS["Imputer"](0), holed[:, :width])
-            yield {"imputer": f"Imputer {width}", "rows": LARGE[0], "columns": width,
-                   "error": error(filled, table[:, :width], holed[:, :width]), "seconds": seconds}  # fmt: skip
+        part = holed[:, :width]
+        for name, imputer in (
+            ("IterativeImputer", IterativeImputer(random_state=0, max_iter=1)),
+            ("Imputer", IMPUTERS["Imputer"](0)),
+        ):
+            if f"{name} {width}" not in done:
+                filled, seconds = timed(imputer, part)
+                yield {"imputer": f"{name} {width}", "rows": LARGE[0], "columns": width,
+                       "error": error(filled, table[:, :width], part), "seconds": seconds}  # fmt: skip
 
 
 def law(results: list[dict[str, Any]]) -> tuple[float, float]:
@@ -155,7 +156,7 @@ def large_table(results: dict[str, Any]) -> str:
     found = {one["imputer"]: one for one in results["large"]}
     lines = []
     for one in found.values():
-        name, _, width = one["imputer"].partition(" ")
+        name = one["imputer"].split()[0]
         what = f"`{name}`" + (", one round" if name == "IterativeImputer" else "")
         lines.append(
             [what, f"{one['rows']:,} x {one['columns']}", f"{one['error']:.3f}", f"{one['seconds']:.1f}"]
@@ -163,7 +164,7 @@ def large_table(results: dict[str, Any]) -> str:
     if all(f"IterativeImputer {width}" in found for width in WIDTHS):
         power, seconds = law(results["large"])
         for rounds in (1, ROUNDS):
-            what = f"`IterativeImputer`, {rounds} round{'s' * (rounds > 1)}, estimated (columns to the {power:.1f})"
+            what = f"`IterativeImputer`, rounds: {rounds}, estimated (columns to the {power:.1f})"
             lines.append([what, f"{LARGE[0]:,} x {LARGE[1]}", "", f"{rounds * seconds:,.0f}"])
     return markdown(["", "table, 30 % removed", "error", "seconds"], lines)
 

@@ -17,6 +17,7 @@ import matplotlib as mpl
 from benchmarks import (
     _distributed_tables,
     _performance_tables,
+    defaults,
     exmlds_speed,
     gimc_speed,
     mixed_cold,
@@ -34,6 +35,7 @@ RESULTS = DOCS / "results"
 PLACE = re.compile(r"(<!-- (table|claims|figure): (.*?) -->\n).*?(<!-- end -->)", flags=re.DOTALL)
 SUITES = {
     "performance.md": (_performance_tables,),
+    "guide/choosing_settings.md": (defaults,),
     "guide/distributed.md": (_distributed_tables,),
     "guide/updates.md": (updates,),
     "guide/which_method.md": (which_method,),

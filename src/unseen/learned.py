@@ -288,6 +288,8 @@ OTHERS: dict[str, Check] = {
     "rank_": count(),
     "reg_": real(),
     "reg_e_": real(),
+    "reg_features_": real(),
+    "reg_rest_": real(),
     "reg_path_": either(records),
     "reg_g_": real(),
     "rho_": real(),
