@@ -5,16 +5,25 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from html import escape
-from typing import Any, Self
+from typing import Any, Literal, Self
 
-__all__ = ["Report"]
+__all__ = ["Badge", "Kind", "Report"]
+
+Kind = Literal["good", "partly", "bad", "open"]
+"""How something turned out; always shown with a word beside the colour."""
+WIDE = 4
+"""Columns of a table that fit on a telephone."""
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1c2430; --soft: #5a6676; --line: #d9dfe7; --page: #ffffff;
-  --shade: #f4f6f9; }
+  --shade: #f4f6f9; --good: #14532d; --good-ground: #d8f0dc; --partly: #6b4100; --partly-ground: #fdecc8;
+  --bad: #7f1d1d; --bad-ground: #fbdcd9; --open: #39424e; --open-ground: #e3e7ec; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6eaf0; --soft: #9aa7b8; --line: #35404e;
-  --page: #141a22; --shade: #1d2530; } }
+  --page: #141a22; --shade: #1d2530; --good: #b7efc3; --good-ground: #1c3d27; --partly: #ffdf9e;
+  --partly-ground: #47350f; --bad: #ffc9c4; --bad-ground: #4d1f1c; --open: #cfd6df;
+  --open-ground: #333c48; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; max-width: 60rem; padding: 1.5rem 1rem 4rem;
   background: var(--page); color: var(--ink);
@@ -31,6 +40,21 @@ th, td { padding: .4rem .7rem; text-align: left; border-bottom: 1px solid var(--
 th { border-bottom-width: 2px; white-space: nowrap; }
 td.number, th.number { text-align: right; white-space: nowrap; }
 tr.best td { background: var(--shade); font-weight: 600; }
+tr.best td:first-child { box-shadow: inset 4px 0 0 var(--good); }
+.badge { display: inline-block; padding: 0 .5rem; border-radius: .8rem; font-size: .85em; font-weight: 600;
+  white-space: nowrap; }
+td .badge { margin-left: .4rem; } td .badge:first-child { margin-left: 0; }
+.good { color: var(--good); background: var(--good-ground); }
+.partly { color: var(--partly); background: var(--partly-ground); }
+.bad { color: var(--bad); background: var(--bad-ground); }
+.open { color: var(--open); background: var(--open-ground); }
+.verdict { padding: .6rem .9rem; border-radius: 6px; max-width: 46rem; }
+.verdict strong { display: block; }
+.hint { display: none; color: var(--soft); font-size: .85rem; margin: 0; }
+.next { list-style: none; margin: .5rem 0; padding: 0; }
+.next li { margin: .8rem 0; }
+.next code { display: block; overflow-x: auto; white-space: pre; padding: .5rem .8rem; border-radius: 4px;
+  background: var(--shade); border: 1px solid var(--line); font-size: .92rem; }
 .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 22rem), 1fr)); gap: 1rem; }
 figure { margin: 0; min-width: 0; }
 figure .scroll { margin: 0; }
@@ -38,8 +62,34 @@ figure img { display: block; width: 100%; height: auto; background: #ffffff; bor
   border-radius: 4px; }
 figcaption { font-size: .9rem; padding: .35rem .1rem; }
 @media (max-width: 40rem) { th, td { padding: .35rem .4rem; font-size: .85rem; }
-  figure .scroll img { width: auto; min-width: 100%; max-width: 44rem; } }
+  .hint { display: block; } }
 """
+
+
+@dataclass(frozen=True)
+class Badge:
+    """A word on a coloured ground, for a cell of a table.
+
+    Attributes
+    ----------
+    text : str
+        The word.
+    kind : {"good", "partly", "bad", "open"}
+        Which colour.
+
+    Examples
+    --------
+    >>> from unseen.report import Badge
+    >>> Badge("holds", "good").html()
+    '<span class="badge good">holds</span>'
+    """
+
+    text: str
+    kind: Kind
+
+    def html(self) -> str:
+        """The word as HTML."""
+        return f'<span class="badge {self.kind}">{escape(self.text)}</span>'
 
 
 class Report:
@@ -86,6 +136,44 @@ class Report:
         self._parts.extend(f"<p>{escape(text)}</p>" for text in paragraphs if text)
         return self
 
+    def verdict(self, word: str, text: str, kind: Kind) -> Self:
+        """Add what came out, as a word and a sentence on a coloured ground.
+
+        Parameters
+        ----------
+        word : str
+            In a word or two.
+        text : str
+            In a sentence.
+        kind : {"good", "partly", "bad", "open"}
+            Which colour.
+
+        Returns
+        -------
+        Report
+            Itself.
+        """
+        told = f"<strong>{escape(word)}</strong> {escape(text)}" if word else escape(text)
+        self._parts.append(f'<p class="verdict {kind}">{told}</p>')
+        return self
+
+    def what_next(self, commands: Iterable[tuple[str, str]]) -> Self:
+        """Add a section with commands to run.
+
+        Parameters
+        ----------
+        commands : iterable of (str, str)
+            Each with a sentence that says what it does.
+
+        Returns
+        -------
+        Report
+            Itself.
+        """
+        lines = (f"<li>{escape(text)}<code>{escape(command)}</code></li>" for command, text in commands)
+        self._parts.append(f'<h2>What next</h2><ul class="next">{"".join(lines)}</ul>')
+        return self
+
     def table(
         self,
         headers: Sequence[str],
@@ -93,6 +181,7 @@ class Report:
         *,
         caption: str = "",
         best: int | None = None,
+        mark: str = "best",
     ) -> Self:
         """Add a table; columns of numbers stand to the right.
 
@@ -101,11 +190,13 @@ class Report:
         headers : sequence of str
             Names of the columns.
         rows : sequence of sequences
-            Text or numbers.
+            Text, numbers or badges.
         caption : str, default=""
             What is shown.
         best : int, optional
             Row to bring out.
+        mark : str, default="best"
+            The word that stands in this row.
 
         Returns
         -------
@@ -116,7 +207,8 @@ class Report:
             bool(rows) and all(_is_number(row[place]) for row in rows) for place in range(len(headers))
         ]
         kinds = [' class="number"' if flag else "" for flag in numeric]
-        lines = ['<div class="scroll"><table>']
+        lines = ['<p class="hint">Wide table: it scrolls sideways.</p>'] if len(headers) > WIDE else []
+        lines.append('<div class="scroll" tabindex="0"><table>')
         if caption:
             lines.append(f"<caption>{escape(caption)}</caption>")
         cells = (
@@ -124,11 +216,12 @@ class Report:
         )
         lines.append(f"<thead><tr>{''.join(cells)}</tr></thead><tbody>")
         for number, row in enumerate(rows):
-            cells = (
-                f"<td{kind}>{escape(_shown(value))}</td>" for value, kind in zip(row, kinds, strict=True)
-            )
-            mark = ' class="best"' if number == best else ""
-            lines.append(f"<tr{mark}>{''.join(cells)}</tr>")
+            shown = [_cell(value) for value in row]
+            if number == best:
+                shown[0] += f" {Badge(mark, 'good').html()}"
+            cells = (f"<td{kind}>{text}</td>" for text, kind in zip(shown, kinds, strict=True))
+            line = ' class="best"' if number == best else ""
+            lines.append(f"<tr{line}>{''.join(cells)}</tr>")
         lines.append("</tbody></table></div>")
         self._parts.append("\n".join(lines))
         return self
@@ -182,11 +275,15 @@ def _svg(figure: Any) -> str:
     return base64.b64encode(buffer.getvalue()).decode("ascii")
 
 
+def _cell(value: Any) -> str:
+    return value.html() if isinstance(value, Badge) else escape(_shown(value))
+
+
 def _is_number(value: Any) -> bool:
     """Also of text, so that a caller can choose the digits."""
     try:
         float(value)
-    except ValueError:
+    except (TypeError, ValueError):
         return False
     return not isinstance(value, bool)
 

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import unseen
+from unseen.cli.demo_page import NEXT
 from unseen.cli.demo_tasks import Scale, missing_cells
 from unseen.cli.main import main
 from unseen.report import Report
@@ -25,7 +26,7 @@ from unseen.serve.answers import Served, Wanted
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-TINY = Scale(60, 40, 0.3, 2, (4.0,), (10.0,), (0.9,))
+TINY = Scale(60, 40, 0.3, 2, (4.0,), (10.0,), (0.9,), 8, (1.0,), 120, 200)
 
 
 @dataclass(frozen=True)
@@ -50,10 +51,16 @@ def pictures(html: str) -> list[ElementTree.Element]:
 
 def test_plots_are_not_empty(demonstration):
     drawn = pictures(demonstration.html)
-    assert len(drawn) == 6
+    assert len(drawn) == 11
     for picture in drawn:
-        assert len(picture.findall(f".//{SVG}path")) > 20
         assert len(picture.findall(f".//{SVG}use")) > 20  # glyphs and marks
+        assert picture.findall(f".//{SVG}image") or len(picture.findall(f".//{SVG}path")) > 20
+
+
+def test_it_ends_with_three_commands(demonstration):
+    assert len(NEXT) == 3
+    for command, _ in NEXT:
+        assert f"<code>{command}</code>" in demonstration.html
 
 
 def test_an_empty_plot_would_be_noticed():
@@ -100,9 +107,13 @@ def test_the_page_says_how_it_was_run(demonstration):
 
 def test_models_beat_what_they_must_beat(demonstration):
     document = demonstration.document
-    cells, cold, hidden = (
+    picture, digits, table, cells, cold, hidden = (
         {line["method"]: line[task["measure"]] for line in task["methods"]} for task in document["tasks"]
     )
+    means, biases, plain, _, smooth = picture.values()
+    assert means > biases > plain > smooth
+    assert digits["Mean of each pixel"] > digits["Nearest digits (KNNImputer)"] > digits["Imputer"]
+    assert table["Mean of each column"] > table["Nearest rows (KNNImputer)"] > table["Imputer"]
     assert cells["Mean of all ratings"] > cells["Biases"] > cells["Features (IMC)"]
     assert cells["Low rank"] > cells["Features and low rank"]
     assert cold["Mean of the column"] > cold["Features (IMC)"]
@@ -124,5 +135,6 @@ def test_report_escapes_text():
 
 def test_report_marks_numbers_and_the_best():
     html = Report("t").table(["name", "score"], [["a", 1.0], ["b", 0.25]], best=1).html()
-    assert '<tr class="best"><td>b</td><td class="number">0.250</td></tr>' in html
+    first = '<td>b <span class="badge good">best</span></td>'
+    assert f'<tr class="best">{first}<td class="number">0.250</td></tr>' in html
     assert '<th scope="col">name</th><th scope="col" class="number">score</th>' in html

@@ -1,4 +1,4 @@
-"""``unseen demo``: the main jobs on generated data, with a report."""
+"""``unseen demo``: the main jobs on real and generated data, with a report."""
 
 from __future__ import annotations
 
@@ -22,20 +22,28 @@ def demo(
     seed: Annotated[int, typer.Option(min=0, help="Seed of data, splits and models.")] = 0,
     quick: Annotated[bool, typer.Option("--quick", help="Smaller data and fewer settings.")] = False,
 ) -> None:
-    """Complete ratings with and without features, predict cold rows, find hidden positives."""
+    """Bring back a photograph, fill in digits and a table, predict ratings, cold rows, hidden positives."""
     if directory.exists() and not directory.is_dir():
         raise UsageError(f"--out {directory}: there is a file of that name; a directory is written")
     import matplotlib as mpl
 
+    from unseen.cli import demo_real as real
     from unseen.cli import demo_tasks as tasks
-    from unseen.cli.demo_page import make_page, surroundings
+    from unseen.cli.demo_page import NEXT, make_page, surroundings
     from unseen.cli.sinks import replacing
 
     mpl.use("Agg")  # whatever screen there is, nothing is shown
     scale = tasks.QUICK if quick else tasks.FULL
     start = time.perf_counter()
     results = []
-    jobs = (tasks.missing_cells, tasks.cold_rows, tasks.hidden_positives)
+    jobs = (
+        real.photograph,
+        real.digits,
+        real.table_of_measurements,
+        tasks.missing_cells,
+        tasks.cold_rows,
+        tasks.hidden_positives,
+    )
     for number, job in enumerate(jobs, 1):
         out.note(f"{number} of {len(jobs)}: {job.__name__.replace('_', ' ')} ...")
         results.append(job(scale, seed))
@@ -78,7 +86,10 @@ def demo(
                 mark = "best" if outcome is result.best() else ""
                 rows.append((name, outcome.method, score, mark, outcome.settings, f"{outcome.seconds:.1f} s"))
         out.table(["task", "method", "held-out score", "", "chosen settings", "time"], rows)
-        print(f"Report: {report}")
-        print(f"A model to look into in the browser: unseen serve {model}")
+        out.say(f"Report: {report}")
+        out.say(f"A model to look into in the browser: unseen serve {model}")
+        out.say("What next:")
+        for command, text in NEXT:
+            out.say(f"  {command:36s}{text}")
 
     out.result(document, show)

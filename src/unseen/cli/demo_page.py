@@ -15,11 +15,19 @@ from unseen import __version__
 from unseen.cli.demo_tasks import NOISE_FLOOR, Scale, TaskResult
 from unseen.metrics import precision_at_k
 from unseen.plotting import ConvergenceDisplay, PrecisionCurveDisplay, PredictionDisplay
-from unseen.report import Report
+from unseen.report import Kind, Report
 from unseen.typing import FloatArray
 
-__all__ = ["make_page", "surroundings"]
+__all__ = ["NEXT", "make_page", "surroundings"]
 
+NEXT = (
+    (
+        "unseen compare ratings.csv",
+        "What applies to a file of your own, in words: a line for each known cell.",
+    ),
+    ("unseen fit ratings.csv --out model", "Fit what was recommended, and keep it."),
+    ("unseen serve model", "Look into it in the browser: predictions, lists, neighbours."),
+)
 BAR, BEST_BAR = "#9db7cc", "#0072B2"
 
 
@@ -27,11 +35,14 @@ def make_page(tasks: Sequence[TaskResult], scale: Scale, seed: int, seconds: flo
     """Put the results of all tasks on one page."""
     page = Report(
         "unseen: a demonstration",
-        "Three tasks on generated data. Settings are chosen on training cells only; every number below "
-        "is measured on cells that no model and no search has seen.",
+        "Real data that comes with scikit-learn, then generated ratings and likes of which the truth is "
+        "known. Settings are chosen on training cells only; every number below is measured on cells that no "
+        "model and no search has seen.",
     )
     for task in tasks:
-        page.section(task.name, task.question, f"{task.data}.", _verdict(task))
+        page.section(task.name, task.question, f"{task.data}.")
+        page.figures(task.pictures)
+        page.verdict(*_verdict(task))
         measures = list(task.outcomes[0].scores)
         rows = [
             [o.method, *(o.scores[measure] for measure in measures), o.settings or "-", f"{o.seconds:.1f}"]
@@ -40,12 +51,14 @@ def make_page(tasks: Sequence[TaskResult], scale: Scale, seed: int, seconds: flo
         headers = ["Method", *measures, "Chosen settings", "Seconds"]
         page.table(headers, rows, best=task.outcomes.index(task.best()))
         page.figures(_pictures(task))
+    page.what_next(NEXT)
     page.section("How it was run", f"Everything together took {seconds:.1f} seconds.")
     page.table(["", ""], [[name, str(value)] for name, value in surroundings(seed).items()])
     settings = {
         "folds of the search": scale.folds,
         "reg tried for low-rank terms": scale.taste_regs,
         "reg tried for features": scale.feature_regs,
+        "reg tried for the photograph": scale.picture_regs,
         "alpha tried for the biased loss": scale.alphas,
     }
     page.table(["Setting", "Values"], [[name, _listed(value)] for name, value in settings.items()])
@@ -74,8 +87,8 @@ def _kernels() -> str:
     return "compiled" if native else "NumPy (the compiled ones are not installed)"
 
 
-def _verdict(task: TaskResult) -> str:
-    """A sentence with the outcome, from the numbers."""
+def _verdict(task: TaskResult) -> tuple[str, str, Kind]:
+    """What came out, from the numbers: a word, a sentence and how good that is."""
     first, best = task.outcomes[0], task.best()
     before, after = first.scores[task.measure], best.scores[task.measure]
     if task.measure == "RMSE":
@@ -83,11 +96,18 @@ def _verdict(task: TaskResult) -> str:
     else:
         change = f"{after / before:.1f} times that of {first.method.lower()} ({before:.3f})"
     facts = "".join(f" The {name} is {value:.3f}." for name, value in task.facts.items())
-    return f"Best: {best.method}, {task.measure} {after:.3f}, {change}.{facts}"
+    return f"Best: {best.method}", f"{task.measure} {after:.3f}, {change}.{facts}", "good"
 
 
 def _pictures(task: TaskResult) -> list[tuple[Any, str]]:
     best = task.best()
+    if task.pictures:
+        return [
+            (
+                _bars(task),
+                "Root mean squared error on what was hidden, with 95% intervals; smaller is better.",
+            )
+        ]
     if task.measure != "RMSE":
         lengths = list(range(1, 11))
         scores = {

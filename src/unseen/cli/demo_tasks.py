@@ -1,4 +1,4 @@
-"""The three tasks of the demonstration, on generated data; settings are chosen on training cells only."""
+"""Tasks of the demonstration on generated data; settings are chosen on training cells only."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ __all__ = [
     "QUICK",
     "Outcome",
     "Scale",
+    "Search",
     "TaskResult",
     "cold_rows",
     "hidden_positives",
@@ -55,10 +56,26 @@ class Scale:
     taste_regs: tuple[float, ...]
     feature_regs: tuple[float, ...]
     alphas: tuple[float, ...]
+    every: int
+    picture_regs: tuple[float, ...]
+    n_digits: int
+    n_patients: int
 
 
-FULL = Scale(800, 500, 0.06, 3, (2.0, 3.0, 4.0, 6.0), (1.0, 10.0, 50.0), (0.5, 0.8, 0.9, 0.95))
-QUICK = Scale(160, 120, 0.12, 2, (2.0, 4.0), (1.0, 10.0), (0.5, 0.9))
+FULL = Scale(
+    800,
+    500,
+    0.06,
+    3,
+    (2.0, 3.0, 4.0, 6.0),
+    (1.0, 10.0, 50.0),
+    (0.5, 0.8, 0.9, 0.95),
+    3,
+    (0.5, 1.0, 2.0),
+    400,
+    569,
+)
+QUICK = Scale(160, 120, 0.12, 2, (2.0, 4.0), (1.0, 10.0), (0.5, 0.9), 8, (1.0,), 120, 200)
 
 
 @dataclass(frozen=True)
@@ -100,6 +117,7 @@ class TaskResult:
     outcomes: list[Outcome]
     truth: Any
     facts: dict[str, float] = field(default_factory=dict)
+    pictures: list[tuple[Any, str]] = field(default_factory=list)
 
     def best(self) -> Outcome:
         """The outcome with the best score."""
@@ -116,7 +134,7 @@ def missing_cells(scale: Scale, seed: int) -> TaskResult:
     inductive = IMC(6, center="biases", **_common(seed))
     both = Completion(center="biases", **_common(seed))
     by_reg = {"reg": scale.taste_regs}
-    search = _Search(train, test, scale.folds)
+    search = Search(train, test, scale.folds)
     outcomes = [
         search.constant("Mean of all ratings"),
         search.run("Biases", BiasModel(), {"reg": (2.0, 5.0, 10.0)}, {}),
@@ -165,7 +183,7 @@ def cold_rows(scale: Scale, seed: int) -> TaskResult:
         return predicted
 
     inductive = IMC(6, **_common(seed))
-    search = _Search(train, test, inner)
+    search = Search(train, test, inner)
     grid = {"reg": scale.feature_regs, "center": ["mean", "biases"]}
     outcomes = [
         search.constant("Mean of all ratings"),
@@ -229,17 +247,26 @@ def hidden_positives(scale: Scale, seed: int) -> TaskResult:
 
 
 @dataclass(frozen=True)
-class _Search:
-    """Chooses settings inside the training part, then looks at the test part once."""
+class Search:
+    """Chooses settings inside the training part, then looks at the test part once.
+
+    Attributes
+    ----------
+    train, test : Observations
+        The two parts.
+    cv : int or list of splits
+        How the training part is split.
+    """
 
     train: Observations
     test: Observations
     cv: Any
 
     def constant(self, method: str) -> Outcome:
+        """The mean of the training cells."""
         start = time.perf_counter()
         predicted = np.full(self.test.nnz, self.train.values.mean())
-        return self._outcome(method, predicted, "", time.perf_counter() - start)
+        return self.outcome(method, predicted, "", time.perf_counter() - start)
 
     def run(
         self,
@@ -249,6 +276,7 @@ class _Search:
         features: dict[str, Any],
         predict: Callable[[Any], FloatArray] | None = None,
     ) -> Outcome:
+        """A model with the settings that are best in the training part."""
         start = time.perf_counter()
         search = GridSearch(estimator, grid, cv=self.cv, scoring="rmse").fit(self.train, **features)
         model = search.best_estimator_
@@ -258,11 +286,12 @@ class _Search:
             predicted = predict(model)
         seconds = time.perf_counter() - start
         settings = _settings(search.best_params_) + f" ({len(search.results_)} tried)"
-        return self._outcome(method, predicted, settings, seconds, model)
+        return self.outcome(method, predicted, settings, seconds, model)
 
-    def _outcome(
+    def outcome(
         self, method: str, predicted: FloatArray, settings: str, seconds: float, model: Any = None
     ) -> Outcome:
+        """Scores of predictions of the test part."""
         scores = {
             "RMSE": metrics.rmse(self.test.values, predicted),
             "MAE": metrics.mae(self.test.values, predicted),
