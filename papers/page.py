@@ -7,9 +7,16 @@ from collections.abc import Sequence
 from papers.catalogue import PAPERS
 from papers.experiment import Verdict
 from papers.runner import PACKAGES, Outcome, surroundings, told
-from unseen.report import Report
+from unseen.report import Badge, Kind, Report
 
 __all__ = ["make_page"]
+
+KINDS: dict[Verdict, Kind] = {
+    Verdict.HOLDS: "good",
+    Verdict.PARTLY: "partly",
+    Verdict.FAILS: "bad",
+    Verdict.UNTESTED: "open",
+}
 
 
 def make_page(outcomes: Sequence[Outcome]) -> Report:
@@ -29,7 +36,7 @@ def make_page(outcomes: Sequence[Outcome]) -> Report:
     page.section("Claims", "; ".join(f"{count} {kind}" for kind, count in counts.items()) + ".")
     for paper, title in PAPERS.items():
         lines = [
-            [claim.text, str(claim.verdict), f"{claim.why} [{experiment.name}]"]
+            [claim.text, Badge(str(claim.verdict), KINDS[claim.verdict]), f"{claim.why} [{experiment.name}]"]
             for experiment, claim in judged
             if experiment.paper == paper
         ]
@@ -44,7 +51,16 @@ def make_page(outcomes: Sequence[Outcome]) -> Report:
     page.section("How it was run").table(
         ["", ""], [[name, str(value)] for name, value in surroundings(*PACKAGES).items()]
     )
-    return page
+    return page.what_next(
+        [
+            ("unseen reproduce --list", "Names of all experiments."),
+            (
+                "unseen reproduce NAME --out DIR --fresh",
+                "Run one again; without --fresh what DIR holds is kept.",
+            ),
+            ("unseen compare ratings.csv", "The same question for data of your own."),
+        ]
+    )
 
 
 def add_outcome(page: Report, outcome: Outcome) -> None:

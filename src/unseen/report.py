@@ -57,6 +57,7 @@ td .badge { margin-left: .4rem; } td .badge:first-child { margin-left: 0; }
   background: var(--shade); border: 1px solid var(--line); font-size: .92rem; }
 .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 22rem), 1fr)); gap: 1rem; }
 figure { margin: 0; min-width: 0; }
+.figures:not(.wide) figure:only-child { max-width: 34rem; }
 figure .scroll { margin: 0; }
 figure img { display: block; width: 100%; height: auto; background: #ffffff; border: 1px solid var(--line);
   border-radius: 4px; }
@@ -133,6 +134,21 @@ class Report:
             Itself.
         """
         self._parts.append(f"<h2>{escape(title)}</h2>")
+        return self.text(*paragraphs)
+
+    def text(self, *paragraphs: str) -> Self:
+        """Add paragraphs.
+
+        Parameters
+        ----------
+        *paragraphs : str
+            Plain text.
+
+        Returns
+        -------
+        Report
+            Itself.
+        """
         self._parts.extend(f"<p>{escape(text)}</p>" for text in paragraphs if text)
         return self
 
@@ -226,20 +242,22 @@ class Report:
         self._parts.append("\n".join(lines))
         return self
 
-    def figures(self, figures: Iterable[tuple[Any, str]]) -> Self:
+    def figures(self, figures: Iterable[tuple[Any, str]], *, wide: bool = False) -> Self:
         """Add figures side by side, below each other where the screen is narrow.
 
         Parameters
         ----------
         figures : iterable of (matplotlib Figure, str)
             Each with a sentence that says what it shows.
+        wide : bool, default=False
+            Give a single figure the whole width.
 
         Returns
         -------
         Report
             Itself.
         """
-        self._parts.append('<div class="figures">')
+        self._parts.append(f'<div class="figures{" wide" if wide else ""}">')
         for figure, caption in figures:
             source = f"data:image/svg+xml;base64,{_svg(figure)}"
             self._parts.append(

@@ -51,7 +51,7 @@ def pictures(html: str) -> list[ElementTree.Element]:
 
 def test_plots_are_not_empty(demonstration):
     drawn = pictures(demonstration.html)
-    assert len(drawn) == 11
+    assert len(drawn) == 12
     for picture in drawn:
         assert len(picture.findall(f".//{SVG}use")) > 20  # glyphs and marks
         assert picture.findall(f".//{SVG}image") or len(picture.findall(f".//{SVG}path")) > 20

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from unseen.cli.methods import METHODS
 from unseen.comparison import Comparison
+from unseen.comparison.result import Entry
 from unseen.report import Report
 
 __all__ = ["make_page"]
@@ -19,9 +21,14 @@ def make_page(name: str, result: Comparison) -> Report:
         f"{facts['rows']:,} x {facts['cols']:,} with {facts['cells']:,} cells; {facts['repeats']} test parts "
         f"({result.split}), each {100 * facts['test_fraction']:.0f} %; seed {facts['random_state']}."
     )
-    page = Report(f"Methods on {name}", lead).section("What to use", result.recommendation())
+    page = Report(f"Methods on {name}", lead).section("What to use")
     head, lines = result.rows()
     chosen = result.recommended()
+    page.verdict(
+        "Nothing to recommend" if chosen is None else f"Recommended: {chosen.method}",
+        result.recommendation(),
+        "bad" if chosen is None else "good",
+    )
     order = [line[0] for line in lines]
     page.table(
         head,
@@ -29,6 +36,7 @@ def make_page(name: str, result: Comparison) -> Report:
         caption="Mean over the test parts and half of its 95 % interval; cost of the last fit and of the "
         "choice of settings; memory of the last fit on top of the data.",
         best=None if chosen is None else order.index(chosen.method),
+        mark="recommended",
     )
     if result.ranked:
         page.figures([(score_figure(result), "Scores with 95 % intervals"), (cost_figure(result), "Cost")])
@@ -45,7 +53,19 @@ def make_page(name: str, result: Comparison) -> Report:
     told += [[method, reason] for method, reason in result.left_out.items()]
     if told:
         page.section("Left out").table(["method", "reason"], told)
-    return page
+    return page.what_next(_commands(name, chosen))
+
+
+def _commands(name: str, chosen: Entry | None) -> list[tuple[str, str]]:
+    method = "" if chosen is None or chosen.method not in METHODS else f" --method {chosen.method}"
+    return [
+        (
+            f"unseen fit {name} --out model{method}",
+            "Fit a model to all cells and keep it; method and settings as above.",
+        ),
+        ("unseen recommend model --all", "Lists from it; unseen predict gives single cells."),
+        (f"unseen diagnose {name}", "What the cells can decide at all, before you trust a prediction."),
+    ]
 
 
 def _told(settings: dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from unseen import __version__
-from unseen.cli.demo_tasks import NOISE_FLOOR, Scale, TaskResult
+from unseen.cli.demo_tasks import NOISE_FLOOR, Outcome, Scale, TaskResult
 from unseen.metrics import precision_at_k
 from unseen.plotting import ConvergenceDisplay, PrecisionCurveDisplay, PredictionDisplay
 from unseen.report import Kind, Report
@@ -41,7 +41,7 @@ def make_page(tasks: Sequence[TaskResult], scale: Scale, seed: int, seconds: flo
     )
     for task in tasks:
         page.section(task.name, task.question, f"{task.data}.")
-        page.figures(task.pictures)
+        page.figures(task.pictures, wide=True)
         page.verdict(*_verdict(task))
         measures = list(task.outcomes[0].scores)
         rows = [
@@ -95,8 +95,18 @@ def _verdict(task: TaskResult) -> tuple[str, str, Kind]:
         change = f"{1 - after / before:.0%} less than for {first.method.lower()} ({before:.3f})"
     else:
         change = f"{after / before:.1f} times that of {first.method.lower()} ({before:.3f})"
+    others = "".join(
+        f" By {measure} it is {rival.method.lower()} ({rival.scores[measure]:.3f} against {own:.3f})."
+        for measure, own in best.scores.items()
+        if (rival := _best_by(task, measure)).scores[measure] != own
+    )
     facts = "".join(f" The {name} is {value:.3f}." for name, value in task.facts.items())
-    return f"Best: {best.method}", f"{task.measure} {after:.3f}, {change}.{facts}", "good"
+    return f"Best: {best.method}", f"{task.measure} {after:.3f}, {change}.{others}{facts}", "good"
+
+
+def _best_by(task: TaskResult, measure: str) -> Outcome:
+    sign = -1.0 if measure in ("RMSE", "MAE") else 1.0
+    return max(task.outcomes, key=lambda outcome: sign * outcome.scores[measure])
 
 
 def _pictures(task: TaskResult) -> list[tuple[Any, str]]:
@@ -122,10 +132,10 @@ def _pictures(task: TaskResult) -> list[tuple[Any, str]]:
         ]
     shown = PredictionDisplay.from_predictions(task.truth, best.predicted, ax=_axes())
     return [
-        (_bars(task), "Root mean squared error on held-out ratings, with 95% intervals; smaller is better."),
+        (_bars(task), "Root mean squared error on what was held out, with 95% intervals; smaller is better."),
         (
             shown.figure_,
-            f"{best.method}: predictions against true ratings. On the dashed line is right.",
+            f"{best.method}: predictions against true values. On the dashed line is right.",
         ),
     ]
 

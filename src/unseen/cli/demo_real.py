@@ -139,7 +139,7 @@ def digits(scale: Scale, seed: int) -> TaskResult:
         outcomes,
         X[hidden],
         {"share recognised with all pixels": recognised(X)},
-        pictures=[(_panels(panels, 1, grey=True), caption)],
+        pictures=[(_panels(panels, 1), caption)],
     )
 
 
@@ -211,7 +211,7 @@ def _images(rows: FloatArray) -> list[FloatArray]:
     return [np.pad(np.where(np.isnan(row), 0, row).reshape(8, 8), 1) for row in rows]
 
 
-def _panels(panels: dict[str, Array], n_cols: int, *, grey: bool = False) -> Any:
+def _panels(panels: dict[str, Array], n_cols: int) -> Any:
     """Pictures beside and below each other, each with its name."""
     from matplotlib.figure import Figure
 
@@ -221,7 +221,7 @@ def _panels(panels: dict[str, Array], n_cols: int, *, grey: bool = False) -> Any
     tall = n_lines * (wide / n_cols * aspect[0] / aspect[1] + 0.35)
     figure = Figure(figsize=(wide, tall), layout="constrained", dpi=110)
     for axes, (name, pixels) in zip(np.ravel(figure.subplots(n_lines, n_cols)), panels.items(), strict=True):
-        axes.imshow(pixels, cmap="gray_r" if grey else None, interpolation="nearest")
+        axes.imshow(pixels, cmap="gray_r", vmin=0.0, interpolation="nearest")
         axes.set_title(name, fontsize=10)
         axes.set_axis_off()
     return figure

@@ -13,7 +13,7 @@ from unseen.cli.output import Output
 if TYPE_CHECKING:
     from unseen.data import Observations
     from unseen.diagnostics import Diagnosis
-    from unseen.report import Report
+    from unseen.report import Kind, Report
 
 __all__ = ["diagnose"]
 
@@ -92,7 +92,9 @@ def make_page(found: Diagnosis, cells: Observations, name: str, *, figures: bool
         f"What {name} can decide",
         f"{whole.n_rows:,} rows, {whole.n_cols:,} columns, {whole.n_cells:,} known cells; rank {whole.rank}.",
     )
-    page.section("Verdict", *found.verdict)
+    word, kind = _in_short(found)
+    counts = f"{whole.per_freedom:.2g} cells for each degree of freedom; {whole.per_needed:.2g} times r(n+m)ln(nm)."
+    page.section("Verdict").verdict(word, counts, kind).text(*found.verdict)
     if figures:
         from matplotlib.figure import Figure
 
@@ -108,4 +110,24 @@ def make_page(found: Diagnosis, cells: Observations, name: str, *, figures: bool
     page.section("In numbers")
     for title, headers, rows in found.tables():
         page.table(headers, rows, caption=title)
-    return page
+    return page.what_next(
+        [
+            (
+                f"unseen compare {name}",
+                "Which methods come closest to held-out cells, simple baselines included.",
+            ),
+            (f"unseen diagnose {name} --rank {max(1, whole.rank // 2)}", "The same for half the rank."),
+            ("unseen serve model", "After a fit: each prediction in the browser, with how sure it is."),
+        ]
+    )
+
+
+def _in_short(found: Diagnosis) -> tuple[str, Kind]:
+    """The first sentence of the verdict in a few words, with a colour."""
+    if found.n_values == 1:
+        return "All values are equal", "partly"
+    if found.whole.per_needed >= 1:
+        return "Enough cells", "good"
+    if found.whole.per_freedom >= 1:
+        return "Few cells", "partly"
+    return "Too few cells", "bad"
