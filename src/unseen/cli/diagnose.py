@@ -93,7 +93,7 @@ def make_page(found: Diagnosis, cells: Observations, name: str, *, figures: bool
         f"{whole.n_rows:,} rows, {whole.n_cols:,} columns, {whole.n_cells:,} known cells; rank {whole.rank}.",
     )
     word, kind = _in_short(found)
-    counts = f"{whole.per_freedom:.2g} cells for each degree of freedom; {whole.per_needed:.2g} times r(n+m)ln(nm)."
+    counts = f"{whole.per_freedom:.2g} cells a degree of freedom; {whole.per_needed:.2g} times r(n+m)ln(nm)."
     page.section("Verdict").verdict(word, counts, kind).text(*found.verdict)
     if figures:
         from matplotlib.figure import Figure
