@@ -20,6 +20,7 @@ from benchmarks import (
     defaults,
     exmlds_speed,
     gimc_speed,
+    how_good,
     mixed_cold,
     mixed_scale,
     updates,
@@ -34,6 +35,7 @@ DOCS = ROOT / "docs"
 RESULTS = DOCS / "results"
 PLACE = re.compile(r"(<!-- (table|claims|figure): (.*?) -->\n).*?(<!-- end -->)", flags=re.DOTALL)
 SUITES = {
+    "how_good.md": (how_good,),
     "performance.md": (_performance_tables,),
     "guide/choosing_settings.md": (defaults,),
     "guide/distributed.md": (_distributed_tables,),

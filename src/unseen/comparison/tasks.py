@@ -19,13 +19,17 @@ from unseen.data import Observations
 from unseen.exceptions import InvalidDataError, ParameterError
 from unseen.links import link_curve
 from unseen.links.graph import upper_pairs
-from unseen.model_selection import GridSearch, Scorer, Split, get_scorer, make_scorer
+from unseen.model_selection import GridSearch, HalvingSearch, Scorer, Split, get_scorer, make_scorer
 from unseen.model_selection._evaluate import refuse_leak
+from unseen.model_selection._halving import takes_sweeps
 from unseen.model_selection._time_splits import cell_times
 from unseen.typing import CSR, Features, IndexArray
 from unseen.validation import check_features
 
 __all__ = ["Task", "make_task"]
+
+HALVED_FROM = 6
+"""Candidates from which on most are given up after a few sweeps, where a fit can be taken up again."""
 
 
 class Task(ABC):
@@ -145,7 +149,10 @@ class CellTask(Task):
         if not candidate.grid:
             return {}
         outer, inner = parts
-        search = GridSearch(model, dict(candidate.grid), cv=inner, scoring=self.scorers[0], refit=False)
+        n_candidates = len(ParameterGrid(dict(candidate.grid)))
+        halve = n_candidates >= HALVED_FROM and takes_sweeps(model)
+        kind = HalvingSearch if halve else GridSearch
+        search = kind(model, dict(candidate.grid), cv=inner, scoring=self.scorers[0], refit=False)
         search.fit(outer.train, **self._given(candidate))
         return dict(search.best_params_)
 
