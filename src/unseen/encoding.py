@@ -34,6 +34,7 @@ PUBLIC_MODULES = (
     "unseen.baselines",
     "unseen.multilabel",
     "unseen.blends",
+    "unseen.estimators.auto_reg",
 )
 """Where classes are looked up by name; the name stays valid when the code moves inside."""
 MAX_DEPTH = 60
@@ -78,13 +79,13 @@ def encode(value: Any, arrays: dict[str, Array], depth: int = 0) -> Any:
         return {"$csr": {"shape": list(csr.shape), "parts": parts}}
     if is_dataclass(value) and not isinstance(value, type):
         content = {f.name: encode(getattr(value, f.name), arrays, depth + 1) for f in fields(value)}
-        return {"$data": type(value).__name__, "fields": content}
+        return {"$data": _name_of(value), "fields": content}
     if isinstance(value, BaseEstimator):
         params = value.get_params(deep=False)
         fitted = {k: v for k, v in vars(value).items() if k.endswith("_") and not k.startswith("_")}
         check_model(value)  # what could not be loaded must not replace what can
         return {
-            "$estimator": type(value).__name__,
+            "$estimator": _name_of(value),
             "params": encode(params, arrays, depth + 1),
             "fitted": encode(fitted, arrays, depth + 1),
         }
@@ -228,6 +229,14 @@ def _encode_array(array: Array, arrays: dict[str, Array]) -> dict[str, Any]:
     refuse_padding(lengths, array[:3])
     arrays[f"{name}.ends"] = np.cumsum(lengths, dtype=np.int64)
     return {"$text": name, "shape": list(array.shape)}
+
+
+def _name_of(value: Any) -> str:
+    """Name of the class of an object; refused where loading would not find the class by it."""
+    cls = type(value)
+    if cls.__module__.partition(".")[0] == "unseen" and _find_class(cls.__name__, {}) is not cls:
+        raise ModelFileError(f"a {cls.__module__}.{cls.__name__} has no name of its own and cannot be saved")
+    return cls.__name__
 
 
 def _find_class(name: Any, custom: dict[str, type]) -> type:

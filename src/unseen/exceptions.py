@@ -47,7 +47,7 @@ class UnknownIdError(InvalidDataError, KeyError):
         return str(self.args[0]) if self.args else ""
 
 
-class TooLargeError(InvalidDataError):
+class TooLargeError(InvalidDataError, MemoryError):
     """A dense array above the allowed size would be needed."""
 
 

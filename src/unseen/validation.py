@@ -10,6 +10,7 @@ import math
 import numbers
 import os
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, TypeVar
 
 import narwhals.stable.v1 as nw
@@ -26,12 +27,15 @@ __all__ = [
     "check_entries",
     "check_features",
     "check_fraction",
+    "check_index_pairs",
     "check_indices",
+    "check_list_length",
     "check_n_jobs",
     "check_pair",
     "check_positive",
     "check_rng",
     "check_sparse",
+    "check_verbose",
     "float_dtype",
     "held",
     "refuse_long",
@@ -43,6 +47,9 @@ DENSE_SHARE = 0.25
 
 LONGEST_SIDE = 1 << 33
 """Rows or columns that a matrix can have: one number for each of them fills 64 GiB."""
+
+LARGEST_COUNT = (1 << 31) - 1
+"""Ranks, sweeps, samples and the like: more of them than this is a mistake."""
 
 _T = TypeVar("_T")
 
@@ -156,8 +163,8 @@ def check_fraction(
     return number
 
 
-def check_count(name: str, value: Any, *, minimum: int = 1) -> int:
-    """Check a whole number of at least `minimum`.
+def check_count(name: str, value: Any, *, minimum: int = 1, maximum: int | None = LARGEST_COUNT) -> int:
+    """Check a whole number from `minimum` to `maximum`.
 
     Parameters
     ----------
@@ -167,6 +174,8 @@ def check_count(name: str, value: Any, *, minimum: int = 1) -> int:
         What the user passed; floats and booleans are refused.
     minimum : int, default=1
         Smallest value that is accepted.
+    maximum : int or None, default=2**31 - 1
+        Largest value that is accepted; None for any.
 
     Returns
     -------
@@ -181,7 +190,53 @@ def check_count(name: str, value: Any, *, minimum: int = 1) -> int:
         raise ParameterError(
             f"{name} must be an integer >= {minimum}, got {value!r} of type {type(value).__name__}."
         )
+    if maximum is not None and int(value) > maximum:
+        raise ParameterError(f"{name} must be at most {maximum}, got {value!r}.")
     return int(value)
+
+
+def check_list_length(k: Any, length: int) -> int:
+    """Check how many places a list is to have: never more than there is to list.
+
+    Parameters
+    ----------
+    k : object
+        What the user passed.
+    length : int
+        What there is to list.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> check_list_length(10, 3)
+    3
+    """
+    return min(check_count("k", k, maximum=None), length)
+
+
+def check_verbose(value: Any) -> bool:
+    """Check whether a progress bar is wanted: 0 or False for none, 1 or True (or a larger number) for one.
+
+    Parameters
+    ----------
+    value : object
+        What the user passed.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> check_verbose(1)
+    True
+    """
+    if not isinstance(value, (numbers.Integral, np.bool_)) or value < 0:
+        raise ParameterError(f"verbose must be 0 (silent) or 1 (a progress bar), got {value!r}.")
+    return bool(value)
 
 
 def check_choice(name: str, value: _T, options: Sequence[_T]) -> _T:
@@ -299,6 +354,45 @@ def check_entries(
     return checked
 
 
+def check_index_pairs(name: str, pairs: Any, shape: tuple[int, int]) -> npt.NDArray[np.int64]:
+    """Check pairs of indices, given as an array with two columns.
+
+    Parameters
+    ----------
+    name : str
+        The argument, as the user knows it.
+    pairs : array-like of int, shape (n_pairs, 2)
+        What the user passed.
+    shape : tuple of int
+        What the first and the second of each pair must stay below.
+
+    Returns
+    -------
+    ndarray of int64, shape (n_pairs, 2)
+
+    Examples
+    --------
+    >>> check_index_pairs("pairs", [[0, 2]], (2, 3))
+    array([[0, 2]])
+    """
+    refuse_masked(pairs, name)
+    given = np.asarray(pairs)
+    if given.size == 0:
+        return np.empty((0, 2), dtype=np.int64)
+    if given.ndim != 2 or given.shape[1] != 2 or given.dtype.kind not in "iu":
+        raise InvalidDataError(
+            f"{name} must be integers of shape (n_pairs, 2), got {given.dtype} of shape {given.shape}."
+        )
+    bad = ((given < 0) | (given >= np.array(shape))).any(axis=1)
+    if bad.any():
+        place = int(np.argmax(bad))
+        first, second = given[place].tolist()
+        raise InvalidDataError(
+            f"{name}[{place}] is ({first}, {second}), outside of 0..{shape[0] - 1} and 0..{shape[1] - 1}."
+        )
+    return given.astype(np.int64, copy=False)
+
+
 def check_indices(name: str, values: Any, length: int) -> npt.NDArray[np.int64]:
     """Check indices from 0 into something of a length; a single integer counts as an array of one.
 
@@ -320,6 +414,7 @@ def check_indices(name: str, values: Any, length: int) -> npt.NDArray[np.int64]:
     >>> check_indices("rows", 2, 3)
     array([2])
     """
+    refuse_masked(values, name)
     array = np.atleast_1d(np.asarray(values))
     if array.ndim != 1:
         raise InvalidDataError(f"{name} must be one-dimensional, got an array of shape {array.shape}.")
@@ -375,17 +470,36 @@ def check_sparse(matrix: Any, name: str) -> None:
                     raise ValueError(f"an index is outside of 0..{length - 1}")
         elif matrix.format == "bsr":
             matrix.check_format(full_check=True)
+        elif matrix.format == "lil":
+            if any(len(cols) != len(values) for cols, values in zip(matrix.rows, matrix.data, strict=True)):
+                raise ValueError("a row has other numbers of indices than of values")
+            if any(cols and not 0 <= min(cols) <= max(cols) < matrix.shape[1] for cols in matrix.rows):
+                raise ValueError(f"an index is outside of 0..{matrix.shape[1] - 1}")
+        elif matrix.format == "dok":
+            length, width = matrix.shape
+            if any(not (0 <= row < length and 0 <= col < width) for row, col in matrix):
+                raise ValueError(f"a key is outside of {length} x {width}")
     except ValueError as error:
         raise InvalidDataError(f"{name} is not a valid sparse matrix: {error}.") from error
 
 
 def refuse_long(name: str, shape: tuple[int, ...]) -> None:
-    """Refuse a matrix with a side for which no machine has an array."""
-    if max(shape, default=0) > LONGEST_SIDE:
+    """Refuse a matrix with a side for which this machine has no array."""
+    longest = min(LONGEST_SIDE, _memory() // 8)
+    if max(shape, default=0) > longest:
         raise TooLargeError(
-            f"{name} has shape {tuple(shape)}; a side of at most {LONGEST_SIDE} is accepted. "
-            "Observations.from_frame numbers only the ids that occur."
+            f"{name} has shape {tuple(shape)}; a side of at most {longest} is accepted, a number for each of "
+            "which fits into memory. Observations.from_frame numbers only the ids that occur."
         )
+
+
+@cache
+def _memory() -> int:
+    """Bytes of memory of this machine; without an end where the system does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return 1 << 62
 
 
 def refuse_masked(values: Any, name: str, hint: str = "fill in or leave out what is masked") -> None:

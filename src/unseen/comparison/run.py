@@ -13,7 +13,7 @@ from unseen.comparison.cost import measured
 from unseen.comparison.result import Comparison, Entry
 from unseen.comparison.tasks import Task, make_task
 from unseen.exceptions import ConvergenceWarning
-from unseen.validation import check_choice, check_count, check_fraction
+from unseen.validation import check_choice, check_count, check_fraction, check_verbose
 
 __all__ = ["compare"]
 
@@ -104,7 +104,7 @@ def compare(
         name: Entry(name, item.estimator, item.simple, title=TITLES.get(name, item.estimator))
         for name, item in chosen.items()
     }
-    with tqdm(total=repeats * len(chosen), desc="compare", disable=not verbose) as bar:
+    with tqdm(total=repeats * len(chosen), desc="compare", disable=not check_verbose(verbose)) as bar:
         for parts in work.parts(repeats):
             for name, candidate in chosen.items():
                 bar.set_postfix_str(name)

@@ -12,7 +12,7 @@ from unseen.data.observations import Observations
 from unseen.data.vocabulary import Vocabulary, as_id_array
 from unseen.exceptions import InvalidDataError, UnknownIdError
 from unseen.typing import Array, IndexArray
-from unseen.validation import check_choice, check_indices
+from unseen.validation import check_choice, check_indices, refuse_masked
 
 __all__ = ["SeenCells", "by_position", "find_ids", "named", "onto"]
 
@@ -90,6 +90,7 @@ def find_ids(
     -------
     ndarray of int64
     """
+    refuse_masked(ids, argument)
     if vocabulary is None:
         return check_indices(argument, _as_array(ids), length)
     asked = as_id_array(_as_array(ids), argument)

@@ -29,7 +29,14 @@ from unseen.data.times import check_times, latest, shown_time
 from unseen.data.vocabulary import Vocabulary
 from unseen.exceptions import InvalidDataError
 from unseen.typing import CSR, Array, BoolArray, FloatArray, IndexArray, SparseLike
-from unseen.validation import check_choice, check_indices, check_sparse, float_dtype, refuse_long
+from unseen.validation import (
+    check_choice,
+    check_indices,
+    check_sparse,
+    float_dtype,
+    refuse_long,
+    refuse_masked,
+)
 
 if TYPE_CHECKING:
     from unseen.data.frames import FrameBackend
@@ -246,6 +253,7 @@ class Observations:
         Observations(2 x 3, 2 cells = 33.3%, float64)
         """
         check_structure(X)
+        check_sparse(X, "X")
         if weights is not None or times is not None:
             rows, cols = stored_coordinates(X)
             about = {"weights": weights, "times": times}
@@ -257,7 +265,6 @@ class Observations:
             return cls.from_triples(
                 X.coords[0], X.coords[1], X.data, X.shape, duplicates=duplicates, accept_nan=accept_nan
             )
-        check_sparse(X, "X")
         csr = sparse.csr_array(X)
         if not csr.has_sorted_indices:
             csr = csr.sorted_indices()
@@ -317,6 +324,7 @@ class Observations:
         """
         how = check_choice("duplicates", duplicates or ("sum" if values is None else "mean"), ("mean", "sum"))
         rows, cols = as_indices("rows", rows), as_indices("cols", cols)
+        refuse_masked(values, "values", "leave out the cells that are masked")
         data = np.ones(rows.size) if values is None else np.asarray(values)
         if not rows.size == cols.size == data.size:
             raise InvalidDataError(

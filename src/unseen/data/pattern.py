@@ -13,7 +13,7 @@ from scipy import sparse
 from unseen.data.vocabulary import Vocabulary
 from unseen.exceptions import DataWarning, InvalidDataError
 from unseen.typing import CSR, Array, FloatArray, IndexArray
-from unseen.validation import check_sparse, refuse_long
+from unseen.validation import check_sparse, refuse_long, refuse_masked
 
 __all__ = [
     "CSCPattern",
@@ -116,6 +116,7 @@ def check_structure(X: Any) -> Any:
 
 def as_indices(name: str, values: Any) -> IndexArray:
     """Return a one-dimensional array of integers, or refuse."""
+    refuse_masked(values, name)
     array = np.asarray(values)
     if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
         raise InvalidDataError(
@@ -157,6 +158,7 @@ def check_shape(
 
 def check_weights(weights: Any, rows: IndexArray, cols: IndexArray, dtype: np.dtype[Any]) -> FloatArray:
     """Return weights of cells in the given type; negative, infinite and missing ones are refused."""
+    refuse_masked(weights, "weights", "give a weight of zero to what is not to count")
     array = np.asarray(weights)
     if array.shape != rows.shape or array.dtype.kind not in "fiub":
         raise InvalidDataError(

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from unseen.exceptions import InvalidDataError, UnknownIdError
 from unseen.typing import Array, IndexArray
+from unseen.validation import refuse_masked
 
 __all__ = ["Vocabulary", "VocabularyBuilder", "as_id_array"]
 
@@ -30,6 +31,7 @@ def as_id_array(ids: Any, name: str = "ids") -> Array:
     ndarray
         Of dtype int64 (uint64 where int64 is too small) or fixed-width unicode.
     """
+    refuse_masked(ids, name)
     # NumPy would turn a list of 1 and "a" into two strings.
     array = np.atleast_1d(np.asarray(ids, dtype=object if isinstance(ids, (list, tuple)) else None))
     if array.ndim != 1:

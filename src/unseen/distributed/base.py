@@ -32,7 +32,7 @@ from unseen.distributed.steps import Settings
 from unseen.exceptions import DataWarning, InvalidDataError, ParameterError
 from unseen.offsets import Offsets
 from unseen.solvers import Monitor
-from unseen.validation import check_choice, check_count, check_rng
+from unseen.validation import check_choice, check_count, check_list_length, check_rng
 
 __all__ = ["BlockCompleter"]
 
@@ -300,9 +300,9 @@ class BlockCompleter(BaseEstimator):  # type: ignore[misc]
             Lines written: row id, rank, column id and score.
         """
         check_is_fitted(self, "history_")
-        k = check_count("k", k)
-        prepare_folder(str(path))
         engine = self._engine
+        k = check_list_length(k, int(engine.bounds["col"][-1]))
+        prepare_folder(str(path))
         names = self._names if not {"rank", "score"} & set(self._names) else ("row", "col")
         seen, best = CELLS if exclude_seen else None, None
         for number, first in enumerate(engine.bounds["col"][:-1].tolist()):

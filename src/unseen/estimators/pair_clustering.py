@@ -26,7 +26,14 @@ from unseen.regularisers import Nuclear
 from unseen.solvers import AlternatingCG, ProxGradient
 from unseen.terms import Term
 from unseen.typing import BoolArray, Features, FloatArray, IndexArray
-from unseen.validation import check_count, check_entries, check_features, check_n_jobs, check_rng, held
+from unseen.validation import (
+    check_count,
+    check_features,
+    check_index_pairs,
+    check_n_jobs,
+    check_rng,
+    held,
+)
 
 __all__ = ["PUClustering", "PairClusterer"]
 
@@ -246,12 +253,8 @@ def check_pairs(pairs: Any, same: Any, n_items: int) -> tuple[IndexArray, BoolAr
         if same is not None:
             raise InvalidDataError("same was given without pairs; pass pairs= as well")
         return np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=bool)
-    given = np.asarray(pairs)
-    if given.size == 0:
-        given = np.zeros((0, 2), dtype=np.int64)
-    if given.ndim != 2 or given.shape[1] != 2:
-        raise InvalidDataError(f"pairs must have shape (n_pairs, 2), got {given.shape}")
-    first, second = check_entries(given[:, 0], given[:, 1], (n_items, n_items))
+    given = check_index_pairs("pairs", pairs, (n_items, n_items))
+    first, second = given.T
     together = np.ones(len(given), dtype=bool) if same is None else np.asarray(same)
     if together.shape != (len(given),) or not np.isin(together, (0, 1)).all():
         raise InvalidDataError(

@@ -9,6 +9,7 @@ from sklearn.base import clone
 from tqdm.auto import tqdm
 
 from unseen.estimators.composed import ComposedCompleter
+from unseen.validation import check_verbose
 
 __all__ = ["PathMixin"]
 
@@ -40,7 +41,9 @@ class PathMixin(ComposedCompleter):
         """
         cells = self._read_target(X)
         model = clone(self).set_params(warm_start=True, verbose=0)
-        for reg in tqdm(sorted(regs, reverse=True), desc="path", disable=not self.verbose, leave=False):
+        for reg in tqdm(
+            sorted(regs, reverse=True), desc="path", disable=not check_verbose(self.verbose), leave=False
+        ):
             model.set_params(**{self.path_parameter: reg})
             model.fit(cells, row_features=row_features, col_features=col_features)
             fitted = clone(model)

@@ -16,7 +16,7 @@ from unseen.exceptions import InvalidDataError, ParameterError
 from unseen.kernels.providers import Provider
 from unseen.parallel import one_blas_thread
 from unseen.typing import Array, Features, FloatArray, IndexArray
-from unseen.validation import check_choice, check_count, check_positive
+from unseen.validation import check_choice, check_list_length, check_positive
 
 __all__ = ["Recommender"]
 
@@ -94,7 +94,7 @@ class Recommender(SpeaksIds):
             With ``as_frame`` alone: row, column, ``rank`` from 1 and ``score``, without padding.
         """
         check_is_fitted(self)
-        k = check_count("k", k)
+        k = check_list_length(k, self.n_features_in_)
         check_choice("on_unknown", on_unknown, UNKNOWN)
         columns = self._allowed(candidates, deny, positions, on_unknown)
         if rows is None:
@@ -340,11 +340,11 @@ class Recommender(SpeaksIds):
         as_frame: bool,
     ) -> Any:
         check_is_fitted(self)
-        k = check_count("k", k)
         check_choice("metric", metric, ("cosine", "dot"))
         places = self._places(asked, side, f"{side}s", positions, on_unknown, ("raise", "skip"))
         picked = places[places >= 0]
         directions = self._directions(side)
+        k = check_list_length(k, len(directions))
         if metric == "cosine":
             length = np.linalg.norm(directions, axis=1, keepdims=True)
             directions = np.divide(directions, length, out=np.zeros_like(directions), where=length > 0)

@@ -15,6 +15,9 @@ from unseen.typing import CSR, FloatArray
 
 __all__ = ["check_square", "read_links", "top_eigenpairs", "undirected", "upper_pairs"]
 
+WEIGHTS = ((1e-12, 1e12), (1e-100, 1e100))
+"""Smallest and largest weights of links, in float32 and in float64."""
+
 DENSE_NODES = 200
 """Up to this size LAPACK finds all eigenvalues faster than Lanczos finds a few."""
 
@@ -29,7 +32,16 @@ def read_links(X: Any) -> Observations:
             f"X holds {cells.values[place]} in row {cells.rows[place]}, column {cells.indices[place]}; "
             "links have weights above zero (Negative values in data are not accepted)"
         )
-    return cells if np.all(cells.values) else cells.select(cells.values != 0)
+    cells = cells if np.all(cells.values) else cells.select(cells.values != 0)
+    low, high = WEIGHTS[cells.dtype.itemsize > 4]
+    odd = np.flatnonzero((cells.values < low) | (cells.values > high))
+    if odd.size:
+        place = int(odd[0])
+        raise InvalidDataError(
+            f"X holds {cells.values[place]} in row {cells.rows[place]}, column {cells.indices[place]}; "
+            f"weights of links from {low:g} to {high:g} are accepted, which have products; rescale them"
+        )
+    return cells
 
 
 def check_square(cells: Observations, name: str = "X") -> int:

@@ -13,7 +13,7 @@ from unseen.exceptions import InvalidDataError, ParameterError
 from unseen.metrics._lists import contains, relevant_cells
 from unseen.metrics._pointwise import check_sample_weight
 from unseen.typing import BoolArray, FloatArray, IndexArray, SparseLike
-from unseen.validation import check_count, check_entries
+from unseen.validation import check_count, check_index_pairs
 
 __all__ = ["FprFnrCurve", "auc", "fpr_fnr_curve", "ranked_hits"]
 
@@ -182,10 +182,7 @@ def ranked_hits(Y_true: SparseLike | Observations, pairs: npt.ArrayLike) -> Bool
     array([ True, False])
     """
     truth = relevant_cells(Y_true)
-    listed = np.asarray(pairs)
-    if listed.ndim != 2 or listed.shape[1] != 2:
-        raise InvalidDataError(f"pairs have shape {listed.shape}; expected (n_listed, 2)")
-    rows, cols = check_entries(listed[:, 0], listed[:, 1], truth.shape)
+    rows, cols = check_index_pairs("pairs", pairs, truth.shape).T
     cells = np.sort(rows * np.int64(truth.shape[1]) + cols)
     twice = np.flatnonzero(cells[1:] == cells[:-1])
     if twice.size:

@@ -113,8 +113,15 @@ def contains(truth: CSR, rows: IndexArray, cols: IndexArray) -> BoolArray:
     return found
 
 
+def refuse_beyond(k: int, n_cols: int) -> None:
+    """Refuse lists that are longer than there are columns: their last places would count as misses."""
+    if k > n_cols:
+        raise ParameterError(f"k={k} but there are only {n_cols} columns; ask for at most that many")
+
+
 def checked_ids(given: npt.NDArray[Any], n_cols: int, k: int) -> IndexArray:
     """Cut to k places; ids in range, -1 for an empty place, none twice in a row."""
+    refuse_beyond(k, n_cols)
     if given.shape[1] < k:
         raise ParameterError(
             f"k={k} but predictions list only {given.shape[1]} ids a row; ask for longer lists or a smaller k"
@@ -141,6 +148,7 @@ def _best_columns(scores: npt.NDArray[Any], n_cols: int, k: int) -> IndexArray:
         raise InvalidDataError(
             f"predictions have {scores.shape[1]} columns of scores but Y_true has {n_cols}"
         )
+    refuse_beyond(k, n_cols)
     ids = np.full((scores.shape[0], k), -1, dtype=np.int64)
     width = min(k, n_cols)
     if width == 0:

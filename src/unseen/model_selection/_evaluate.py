@@ -20,7 +20,7 @@ from unseen.model_selection._results import ResultTable
 from unseen.model_selection._scoring import Scorer, Scoring, get_scorer
 from unseen.model_selection._splits import Split, is_mirrored
 from unseen.parallel import one_blas_thread
-from unseen.validation import check_n_jobs
+from unseen.validation import check_n_jobs, check_verbose
 
 __all__ = [
     "SideFeatures",
@@ -106,7 +106,9 @@ def cross_validate(
         for number, split in enumerate(iterate_splits(cv, observations))
     )
     outcomes = run_in_threads(jobs, n_jobs)
-    results = ResultTable(tqdm(outcomes, total=count_splits(cv), desc="splits", disable=not verbose))
+    results = ResultTable(
+        tqdm(outcomes, total=count_splits(cv), desc="splits", disable=not check_verbose(verbose))
+    )
     if not results:
         raise ParameterError(f"cv={cv!r} gives no split")
     return results

@@ -21,7 +21,7 @@ from unseen.model_selection._scoring import Scorer, Scoring
 from unseen.model_selection._search import Candidate, GridSearch, Trial, chains_of, configured, path_parameter
 from unseen.model_selection._splits import Split
 from unseen.parallel import one_blas_thread
-from unseen.validation import check_choice, check_positive, check_rng
+from unseen.validation import check_choice, check_positive, check_rng, check_verbose
 
 __all__ = ["HalvingSearch", "takes_sweeps"]
 
@@ -173,7 +173,7 @@ class HalvingSearch(GridSearch):
         alive = list(range(len(candidates)))
         trials: list[list[Trial]] = [[] for _ in candidates]
         self._rungs, self._spent = [0] * len(candidates), [0] * len(candidates)
-        with tqdm(total=len(budgets), desc="rungs", disable=not self.verbose) as progress:
+        with tqdm(total=len(budgets), desc="rungs", disable=not check_verbose(self.verbose)) as progress:
             for rung, share in enumerate(budgets):
                 jobs = (
                     delayed(_one_split)(

@@ -18,7 +18,7 @@ from unseen.model_selection._results import ResultTable
 from unseen.model_selection._scoring import Scoring, get_scorer
 from unseen.model_selection._search import Candidate, GridSearch, configured, told
 from unseen.parallel import one_blas_thread
-from unseen.validation import check_count, check_positive, check_rng
+from unseen.validation import check_count, check_positive, check_rng, check_verbose
 
 __all__ = ["OptunaSearch"]
 
@@ -170,7 +170,7 @@ class OptunaSearch(GridSearch):
                 row["fit_time_s"] = time.perf_counter() - start
 
         self.study_.optimize(
-            objective, n_trials=n_trials, timeout=timeout, show_progress_bar=bool(self.verbose)
+            objective, n_trials=n_trials, timeout=timeout, show_progress_bar=check_verbose(self.verbose)
         )
         self._rank(table)
         return self._take_best(observations, features)

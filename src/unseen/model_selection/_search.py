@@ -30,6 +30,7 @@ from unseen.model_selection._splits import Split
 from unseen.parallel import one_blas_thread
 from unseen.regularisers import parse_reg
 from unseen.typing import FloatArray
+from unseen.validation import check_verbose
 
 __all__ = ["Candidate", "GridSearch", "Trial", "chains_of", "configured", "path_parameter", "told"]
 
@@ -257,7 +258,7 @@ class GridSearch(MetaEstimatorMixin, TransformerMixin, BaseEstimator):  # type: 
         trials: list[list[Trial]] = [[] for _ in candidates]
         n_splits = count_splits(self.cv)
         total = None if n_splits is None else n_splits * len(candidates)
-        with tqdm(total=total, desc="fits", disable=not self.verbose) as progress:
+        with tqdm(total=total, desc="fits", disable=not check_verbose(self.verbose)) as progress:
             for chain_trials in run_in_threads(jobs, self.n_jobs):
                 for trial in chain_trials:
                     trials[trial.candidate].append(trial)

@@ -20,7 +20,7 @@ from unseen.multilabel.selecting import best_of_dense, best_of_sparse
 from unseen.multilabel.targets import read_targets
 from unseen.parallel import one_blas_thread
 from unseen.typing import CSR, Array, Features, FloatArray, IndexArray
-from unseen.validation import check_count, check_features, check_n_jobs, held
+from unseen.validation import check_features, check_list_length, check_n_jobs, held
 
 __all__ = ["FactoredClassifier", "MultiLabelClassifier"]
 
@@ -176,7 +176,7 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             Their scores; NaN where ``ids`` is -1.
         """
         features = self._read_new(X)
-        k = check_count("k", k)
+        k = check_list_length(k, self.n_labels_)
         with one_blas_thread():
             parts = [self._best(block, k) for block in self._blocks(features)]
         return np.concatenate([ids for ids, _ in parts]), np.concatenate([scores for _, scores in parts])

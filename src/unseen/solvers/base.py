@@ -19,6 +19,7 @@ from unseen.problem import Problem
 from unseen.solvers.certificates import Certificate, certify
 from unseen.state import State, copy_state
 from unseen.typing import FloatArray, IndexArray
+from unseen.validation import check_verbose
 
 __all__ = ["CellTerms", "Monitor", "Solver", "Sweep", "blank_constant", "by_column"]
 
@@ -99,7 +100,7 @@ class Monitor:
         self._since_best = 0
         self._last = np.inf
         self._clock = time.perf_counter()
-        self._bar = tqdm(total=max_iter, desc=label, disable=not verbose, leave=False)
+        self._bar = tqdm(total=max_iter, desc=label, disable=not check_verbose(verbose), leave=False)
 
     @property
     def validates(self) -> bool:

@@ -1,0 +1,103 @@
+"""Attacks for as long as one likes: ``python -m tests.hostile --minutes 10 [--kinds forged calls ...]``.
+
+Each piece runs in a process of its own, which tells of a signal where it came from. What was found is added up
+in a file, seeds go on where the last run ended, and ``python -m benchmarks pages`` shows the sums.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from benchmarks._store import STORED, store
+
+KINDS: dict[str, tuple[str, str, dict[str, Any], int]] = {
+    "damaged": ("forge", "attack", {"kind": "damaged"}, 1000),
+    "forged": ("forge", "attack", {"kind": "forged"}, 500),
+    "kernels": ("calls", "attack", {}, 2000),
+    "inputs": ("inputs", "attack", {}, 500),
+    "readers": ("readers", "attack", {}, 500),
+    "lists": ("lists", "attack", {}, 1000),
+    "kills in save": ("saving", "kills", {}, 50),
+    "kills in update": ("saving", "kills_in_update", {}, 20),
+    "kills in checkpoints": ("checkpoints", "kills", {}, 20),
+    "damaged checkpoints": ("checkpoints", "attack", {}, 100),
+}
+"""Module, function, its options, and how many trials make a piece."""
+NAME = "hostile"
+
+
+def piece(kind: str, place: Path, first: int, count: int) -> tuple[Counter[str], int]:
+    """Run trials in a process of their own; what was found, and the first seed that was not tried."""
+    module, function, options, _ = KINDS[kind]
+    call = (
+        f"import json, pathlib; from tests.hostile import {module}; "
+        f"print(json.dumps({module}.{function}(pathlib.Path({str(place)!r}), "
+        f"first={first}, count={count}, **{options!r})))"
+    )
+    command = [sys.executable, "-X", "faulthandler", "-c", call]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode == 0:
+        return Counter(json.loads(done.stdout.splitlines()[-1])), first + count
+    current = place / "current"
+    seed = int(current.read_text().split()[0]) if current.exists() else first + count - 1
+    what = "signals" if done.returncode < 0 else "failed processes"
+    trials = seed - first + 1
+    if trials < 1:
+        raise AssertionError(f"{kind} does not start: {done.stderr[-2000:]}")
+    words = f"{kind}, seed {seed}: ended with {done.returncode}: {done.stderr[-1500:]}"
+    return Counter({what: 1, "lost with it": trials - 1, words: 1}), seed + 1
+
+
+def add(results: dict[str, Any], kind: str, found: Counter[str], trials: int, seconds: float) -> None:
+    """Add a piece to what is known."""
+    entry = results.setdefault(kind, {"trials": 0, "next": 0, "seconds": 0.0, "found": {}, "words": []})
+    entry["trials"] += trials
+    entry["next"] += trials
+    entry["seconds"] = round(entry["seconds"] + seconds, 1)
+    for key, count in found.items():
+        if ": " in key:
+            entry["words"].append(key)
+        else:
+            entry["found"][key] = entry["found"].get(key, 0) + count
+
+
+def main() -> None:
+    """Run pieces in turns until the time is over."""
+    parser = argparse.ArgumentParser(prog="python -m tests.hostile", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=1.0)
+    parser.add_argument("--kinds", nargs="*", choices=KINDS, default=list(KINDS))
+    parser.add_argument("--first", type=int, help="first seed; by default where the last run ended")
+    parser.add_argument("--out", type=Path, default=STORED, help="folder of the file that sums up")
+    parser.add_argument("--again", action="store_true", help="forget what was found before")
+    given = parser.parse_args()
+    path = given.out / f"{NAME}.json"
+    results = json.loads(path.read_text())["attacks"] if path.exists() and not given.again else {}
+    end = time.monotonic() + 60 * given.minutes
+    with tempfile.TemporaryDirectory() as folder:
+        turn = 0
+        while time.monotonic() < end:
+            kind = given.kinds[turn % len(given.kinds)]
+            turn += 1
+            place = Path(folder) / KINDS[kind][0]
+            place.mkdir(exist_ok=True)
+            first = results.get(kind, {}).get("next", 0)
+            if given.first is not None and not results.get(kind):
+                first = given.first
+            start = time.monotonic()
+            found, following = piece(kind, place, first, KINDS[kind][3])
+            add(results, kind, found, following - first, time.monotonic() - start)
+            results[kind]["next"] = following
+            store(NAME, {"attacks": results}, given.out)
+            print(kind, first, following, dict(found), flush=True)
+
+
+if __name__ == "__main__":
+    main()
