@@ -3,7 +3,6 @@
 Exceptions, with reasons:
 
 - what the tags say: NaN means missing, sparse input is welcome;
-- the wording of errors about features, which name row, column and value;
 - MMMF is left out: it has a threshold for each gap between levels and each row, and the checks give
   hundreds of different numbers, which takes minutes. Its own tests use whole numbers.
 """
@@ -49,11 +48,7 @@ from unseen import (
 from unseen.baselines import NMF, PMF, LowDensityNMF, OneBitMC, Popularity, SpectralPairs
 from unseen.links import BlendedLinks, CommonNeighbors, Katz, SVDKatz, TruncatedSVDLinks
 
-OWN_WORDS = {
-    "check_dtype_object": "features that are not numbers are an InvalidDataError, not a TypeError",
-    "check_estimators_nan_inf": "the refusal names row and column, in other words than are looked for",
-}
-LABELS = OWN_WORDS | {
+LABELS = {
     "check_classifier_multioutput": "labels are given above a threshold of 0.5, as a sparse matrix",
     "check_classifiers_multilabel_representation_invariance": "labels come as a sparse matrix",
     "check_classifiers_multilabel_output_format_predict": "labels come as a sparse matrix",
@@ -85,15 +80,10 @@ EXPECTED_FAILURES: dict[str, dict[str, str]] = {
     "LEML": LABELS,
     "RidgeOvA": LABELS,
     "LabelBlend": LABELS,
-    "PUClustering": OWN_WORDS,
     "SpectralPairs": {
-        **OWN_WORDS,
         "check_clustering": "it looks at pairs alone, and the check gives none",
         "check_clustering(readonly_memmap=True)": "it looks at pairs alone, and the check gives none",
     },
-    "SPPMIEmbedding": OWN_WORDS,
-    "GIMCClustering": OWN_WORDS,
-    "MCCC": OWN_WORDS,
     "LinearOvA": LABELS,
     "ExMLDS": NEIGHBOURS,
     "SLEEC": NEIGHBOURS,

@@ -146,7 +146,9 @@ def test_non_finite_features_are_located(bad, wrap):
 
 
 def test_huge_finite_features_pass():
-    assert np.isfinite(check_features(np.full((2, 2), 1e308), 2, "row_features")).all()
+    assert np.isfinite(check_features(np.full((2, 2), 1e154), 2, "row_features")).all()
+    with pytest.raises(InvalidDataError, match="row 1, column 0; numbers whose squares are finite"):
+        check_features(np.array([[1.0, 1.0], [-1e200, 1.0]]), 2, "row_features")
 
 
 def test_sparse_features_become_canonical_and_leave_the_input_alone():

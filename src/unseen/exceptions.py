@@ -24,6 +24,7 @@ __all__ = [
     "ModelWriteError",
     "NotFittedError",
     "NotInductiveError",
+    "NotNumbersError",
     "ParameterError",
     "TooLargeError",
     "UnknownIdError",
@@ -37,6 +38,10 @@ class ParameterError(ValueError):
 
 class InvalidDataError(ValueError):
     """Input data cannot be used; the message names row, column and value."""
+
+
+class NotNumbersError(InvalidDataError, TypeError):
+    """Input holds objects that are no numbers."""
 
 
 class UnknownIdError(InvalidDataError, KeyError):

@@ -6,10 +6,11 @@ Every message names the argument, what was found and what would be accepted.
 
 from __future__ import annotations
 
+import inspect
 import math
 import numbers
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
@@ -18,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from unseen.exceptions import InvalidDataError, ParameterError, TooLargeError
+from unseen.exceptions import InvalidDataError, NotNumbersError, ParameterError, TooLargeError
 from unseen.typing import CSR, Array, Features, FloatArray
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "check_count",
     "check_entries",
     "check_features",
+    "check_flags",
     "check_fraction",
     "check_index_pairs",
     "check_indices",
@@ -34,6 +36,7 @@ __all__ = [
     "check_pair",
     "check_positive",
     "check_rng",
+    "check_several",
     "check_sparse",
     "check_verbose",
     "float_dtype",
@@ -237,6 +240,46 @@ def check_verbose(value: Any) -> bool:
     if not isinstance(value, (numbers.Integral, np.bool_)) or value < 0:
         raise ParameterError(f"verbose must be 0 (silent) or 1 (a progress bar), got {value!r}.")
     return bool(value)
+
+
+def check_several(name: str, value: Any, wanted: str) -> list[Any]:
+    """Check that a value is a sequence of things, as a list.
+
+    Parameters
+    ----------
+    name : str
+        The argument, as the user knows it.
+    value : object
+        What the user passed.
+    wanted : str
+        What would be accepted, in words.
+
+    Returns
+    -------
+    list
+
+    Examples
+    --------
+    >>> check_several("weights", (1.0, 2.0), "two numbers")
+    [1.0, 2.0]
+    """
+    if isinstance(value, (str, bytes, dict)) or not isinstance(value, Iterable):
+        raise ParameterError(f"{name} must be {wanted}, got {value!r}.")
+    return list(value)
+
+
+def check_flags(estimator: Any) -> None:
+    """Check that all hyper-parameters that are annotated as ``bool`` are True or False.
+
+    Parameters
+    ----------
+    estimator : object
+        With hyper-parameters as attributes.
+    """
+    for name, parameter in inspect.signature(type(estimator)).parameters.items():
+        value = getattr(estimator, name, False)
+        if parameter.annotation in (bool, "bool") and not isinstance(value, (bool, np.bool_)):
+            raise ParameterError(f"{name} must be True or False, got {value!r}.")
 
 
 def check_choice(name: str, value: _T, options: Sequence[_T]) -> _T:
@@ -477,7 +520,7 @@ def check_sparse(matrix: Any, name: str) -> None:
                 raise ValueError(f"an index is outside of 0..{matrix.shape[1] - 1}")
         elif matrix.format == "dok":
             length, width = matrix.shape
-            if any(not (0 <= row < length and 0 <= col < width) for row, col in matrix):
+            if any(not (0 <= row < length and 0 <= col < width) for row, col in matrix.keys()):  # noqa: SIM118
                 raise ValueError(f"a key is outside of {length} x {width}")
     except ValueError as error:
         raise InvalidDataError(f"{name} is not a valid sparse matrix: {error}.") from error
@@ -572,9 +615,13 @@ def _dense_features(features: Any, name: str, dtype: npt.DTypeLike | None) -> Fl
     _refuse_non_numeric(array.dtype, name)
     try:
         result = np.ascontiguousarray(array, dtype=dtype or float_dtype(array.dtype))
-    except (TypeError, ValueError) as error:
+    except TypeError as error:
+        raise NotNumbersError(f"{name} must hold numbers: {error}.") from error
+    except ValueError as error:
         raise InvalidDataError(f"{name} must hold numbers: {error}.") from error
-    _refuse_non_finite(result, name)
+    if (position := _first_unfit(result)) is not None:
+        row, col = divmod(position, result.shape[1])
+        _raise_unfit(name, row, col, result[row, col])
     return result
 
 
@@ -603,11 +650,9 @@ def _sparse_features(features: Any, name: str, dtype: npt.DTypeLike | None) -> C
     if not csr.has_canonical_format:
         csr = csr.copy()
         csr.sum_duplicates()
-    bad = ~np.isfinite(csr.data)
-    if bad.any():
-        position = int(np.argmax(bad))
+    if (position := _first_unfit(csr.data)) is not None:
         row = int(np.searchsorted(csr.indptr, position, side="right")) - 1
-        _raise_non_finite(name, row, int(csr.indices[position]), csr.data[position])
+        _raise_unfit(name, row, int(csr.indices[position]), csr.data[position])
     return csr
 
 
@@ -618,19 +663,19 @@ def _refuse_non_numeric(dtype: np.dtype[Any], name: str) -> None:
         raise InvalidDataError(f"{name} must hold numbers, got dtype {dtype}.")
 
 
-def _refuse_non_finite(array: FloatArray, name: str) -> None:
-    # A finite sum proves finite entries and needs no mask; only a doubtful one is looked at closely.
+def _first_unfit(array: FloatArray) -> int | None:
+    """Place of the first number that is not finite or whose square is not; None where there is none."""
+    # A finite sum of squares proves them all and needs no mask; only a doubtful one is looked at closely.
+    flat = array.ravel()
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(array.sum(dtype=np.float64)):
-            return
-    bad = ~np.isfinite(array)
-    if bad.any():
-        row, col = np.unravel_index(int(np.argmax(bad)), array.shape)
-        _raise_non_finite(name, int(row), int(col), array[row, col])
+        if np.isfinite(flat @ flat):
+            return None
+        bad = ~np.isfinite(np.square(flat))
+    return int(np.argmax(bad)) if bad.any() else None
 
 
-def _raise_non_finite(name: str, row: int, col: int, value: Any) -> None:
+def _raise_unfit(name: str, row: int, col: int, value: Any) -> None:
+    wanted = "numbers whose squares are finite" if np.isfinite(value) else "only finite numbers"
     hint = " Impute missing features first, for example with sklearn.impute." if np.isnan(value) else ""
-    raise InvalidDataError(
-        f"{name} holds {value} in row {row}, column {col}; only finite numbers are accepted.{hint}"
-    )
+    shown = "NaN" if np.isnan(value) else value
+    raise InvalidDataError(f"{name} holds {shown} in row {row}, column {col}; {wanted} are accepted.{hint}")

@@ -1,7 +1,7 @@
 """Attacks for as long as one likes: ``python -m tests.hostile --minutes 10 [--kinds forged calls ...]``.
 
-Each piece runs in a process of its own, which tells of a signal where it came from. What was found is added up
-in a file, seeds go on where the last run ended, and ``python -m benchmarks pages`` shows the sums.
+Each piece runs in a process of its own, which tells of a signal where it came from. What was found is added
+up in a file, seeds go on where the last run ended, and ``python -m benchmarks pages`` shows the sums.
 """
 
 from __future__ import annotations

@@ -3,14 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-from unseen import IMC, BiasModel, ExMLDS, LinearOvA, Observations, RidgeOvA, SPPMIEmbedding
-from unseen.exceptions import InvalidDataError, TooLargeError
+from tests.hostile import inputs, zoo
+from tests.hostile.saving import in_a_process
+from unseen import (
+    IMC,
+    MCCC,
+    BiasModel,
+    Blend,
+    ExMLDS,
+    LinearOvA,
+    MatrixFactorization,
+    Observations,
+    PUClustering,
+    RidgeOvA,
+    SPPMIEmbedding,
+    Vocabulary,
+)
+from unseen.baselines import MMMF
+from unseen.exceptions import InvalidDataError, ParameterError, TooLargeError
+from unseen.links import BlendedLinks, Katz, SVDKatz, TruncatedSVDLinks, top_links
+from unseen.metrics import precision_at_k, ranked_hits
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.standard_normal((20, 5))
@@ -63,3 +82,94 @@ def test_sides_without_end_are_refused() -> None:
     wide = sparse.csr_array((np.ones(1), np.array([2**40]), np.array([0, 1])), shape=(1, 2**41))
     with pytest.raises(TooLargeError, match="from_frame"):
         BiasModel().fit(wide)
+
+
+def test_many_kinds_of_odd_input_and_settings(tmp_path: Path) -> None:
+    count = 3 * len(zoo.MODELS)
+    found = in_a_process("attack", tmp_path, "inputs", first=0, count=count)
+    assert found["answered"] > 20
+    assert found["refused"] > 50
+    assert found["answered"] + found["refused"] + found["no memory"] == count, found
+
+
+def test_a_wrong_answer_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inputs, "spoil", lambda model, given, sides, rng: None)
+    assert inputs.trial(0) == "answered"
+    monkeypatch.setattr(BiasModel, "predict_entries", lambda *_, **__: np.array([np.nan]))
+    with pytest.raises(FloatingPointError):
+        inputs.trial(0)
+
+
+GRAPH = zoo.GRAPH
+PAIRED = zoo.fitted("BiasMC")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: Katz().fit(GRAPH * 1e200), "weights of links from"),
+        (lambda: SVDKatz(2).fit(GRAPH * 1e308), "weights of links from"),
+        (lambda: TruncatedSVDLinks(2).fit(GRAPH * 1e-320), "weights of links from"),
+        (lambda: IMC(2).fit(RATINGS, row_features=ROWS * 1e200), "squares are finite"),
+        (lambda: IMC(2).fit(RATINGS, row_features=SPARSE * 1e200), "squares are finite"),
+        (lambda: MatrixFactorization(2, verbose="loud").fit(RATINGS), "verbose must be 0"),
+        (lambda: IMC(2, standardize="yes").fit(RATINGS, row_features=ROWS), "standardize must be True"),
+        (lambda: MatrixFactorization(2**62).fit(RATINGS), "rank must be at most"),
+        (lambda: MatrixFactorization(2**63).fit(RATINGS), "rank must be at most"),
+        (lambda: PAIRED.recommend([0], candidates=[99]), r"candidates\[0\] is 99"),
+        (lambda: PUClustering(2).fit(ROWS, pairs=[[0, 1], [0, 99]]), r"pairs\[1\] is \(0, 99\)"),
+        (lambda: ranked_hits(LABELS, [[0, 99]]), r"pairs\[0\] is \(0, 99\)"),
+        (lambda: precision_at_k(LABELS, LABELS.toarray(), 7), "only 6 columns"),
+        (lambda: precision_at_k(LABELS, LABELS.toarray(), 2**63), "k must be at most"),
+        (lambda: MCCC(21).fit(ROWS), "n_clusters=21 is more than the 20 items"),
+        (lambda: BiasModel().fit(in_a_list(-1)), "not a valid sparse matrix"),
+        (lambda: BiasModel().fit(in_a_list(7)), "not a valid sparse matrix"),
+        (lambda: BiasModel().fit(in_a_dict(7)), "not a valid sparse matrix"),
+        (lambda: PAIRED.predict_entries(np.ma.masked_array([0, 1], mask=[1, 0]), [0, 1]), "rows is a masked"),
+        (lambda: Vocabulary(np.ma.masked_array([0, 1], mask=[1, 0])), "ids is a masked"),
+        (lambda: Observations.from_triples([0], [0], np.ma.masked_array([1], mask=[1])), "values is a"),
+        (lambda: Katz(0.1, length=10**9).fit(GRAPH), "length must be at most"),
+        (lambda: BlendedLinks(["m"]).fit(GRAPH), "models must be completers"),
+        (lambda: Blend(3).fit(RATINGS), "models must be"),
+        (lambda: ExMLDS(mu=3).fit(ROWS, LABELS), "mu must be"),
+        (lambda: ExMLDS(neighbor_power=1e300).fit(ROWS, LABELS), "neighbor_power must be"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_called_by_its_name(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises((InvalidDataError, ParameterError), match=message):
+        call()
+
+
+def in_a_list(index: int) -> Any:
+    matrix = sparse.lil_array((3, 3))
+    matrix[0, 0] = 1.0
+    matrix.rows[0] = [index]
+    return matrix
+
+
+def in_a_dict(index: int) -> Any:
+    matrix = sparse.dok_array((3, 3))
+    matrix._dict[(0, index)] = 1.0
+    return matrix
+
+
+@pytest.mark.parametrize("k", [2**31, 2**62, 2**63, 99])
+def test_lists_are_never_longer_than_what_there_is_to_list(k: int) -> None:
+    n, m = zoo.POSITIVES.shape
+    assert PAIRED.recommend([0, 1], k, exclude=None)[0].shape == (2, m)
+    assert PAIRED.similar_rows([0], k)[0].shape == (1, n)
+    assert PAIRED.similar_cols([0], k)[1].shape == (1, m)
+    assert RidgeOvA().fit(ROWS, LABELS).predict_topk(ROWS, k)[0].shape == (20, 6)
+    assert len(top_links(zoo.fitted("Katz"), k).pairs) <= zoo.N * (zoo.N - 1) // 2
+
+
+def test_more_memory_than_there_is_is_a_memory_error_of_the_library() -> None:
+    wide = sparse.coo_array((np.ones(1), ([0], [2**40])), shape=(1, 2**41))
+    with pytest.raises(MemoryError, match="a side of at most") as caught:
+        RidgeOvA().fit(wide, np.ones((1, 1)))
+    assert isinstance(caught.value, TooLargeError)
+
+
+def test_thresholds_at_both_ends_of_what_numbers_can_be() -> None:
+    levels = np.where(RATINGS > 0, 1e300, -1e300)
+    assert np.isfinite(MMMF(2, max_iter=3, random_state=0).fit(levels).predict_entries([0], [0])).all()

@@ -19,8 +19,16 @@ from unseen import learned
 from unseen.distributed import DiskCompleter
 from unseen.encoding import refuse_padding
 from unseen.exceptions import DataWarning, ModelFileError
+from unseen.solvers import ALS
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+class Hidden(ALS):
+    """A solver that claims to be the library's, which does not know its name."""
+
+
+Hidden.__module__ = "unseen.solvers.als"
 Parts = tuple[dict[str, Any], dict[str, Any], bytes]
 
 
@@ -48,6 +56,22 @@ def test_the_tables_know_every_learned_attribute() -> None:
         )
         unknown[name] = [key for key in vars(model) if key.endswith("_") and key not in known]
     assert {name: keys for name, keys in unknown.items() if keys} == {}
+
+
+@pytest.mark.parametrize("name", zoo.MODELS)
+def test_what_is_saved_is_loaded(models: Path, name: str) -> None:
+    model, back = zoo.fitted(name), unseen.load(models / name.replace(" ", "-"))
+    assert type(back) is type(model)
+    for attribute in ("row_factors_", "col_factors_", "coef_", "embedding_"):
+        if isinstance(getattr(model, attribute, None), np.ndarray):
+            np.testing.assert_array_equal(getattr(back, attribute), getattr(model, attribute))
+
+
+def test_what_could_not_be_found_again_is_not_saved(tmp_path: Path) -> None:
+    model = copy.deepcopy(zoo.fitted("BiasModel"))
+    model.solver_ = Hidden()
+    with pytest.raises(ModelFileError, match="Hidden"):
+        model.save(tmp_path / "m")
 
 
 def test_damaged_models_are_refused(models: Path) -> None:

@@ -57,7 +57,7 @@ def brute_force(Y, scores, k):
 @st.composite
 def problems(draw):
     n, m = draw(st.integers(1, 6)), draw(st.integers(1, 8))
-    k = draw(st.integers(1, 10))
+    k = draw(st.integers(1, m))
     seed = draw(st.integers(0, 2**32 - 1))
     rng = np.random.default_rng(seed)
     Y = (rng.random((n, m)) < 0.4).astype(float)

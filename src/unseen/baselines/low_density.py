@@ -14,7 +14,7 @@ from unseen.exceptions import InvalidDataError, ParameterError
 from unseen.parallel import one_blas_thread
 from unseen.solvers import Monitor, Sweep
 from unseen.typing import BoolArray, Features, FloatArray
-from unseen.validation import check_count, check_fraction, check_positive, check_rng
+from unseen.validation import check_count, check_fraction, check_positive, check_rng, check_several
 
 __all__ = ["LowDensityNMF"]
 
@@ -171,9 +171,10 @@ class LowDensityNMF(Completer):
         return prior
 
     def _stages(self) -> FloatArray:
-        if len(self.temperatures) != 2:
+        given = check_several("temperatures", self.temperatures, "two numbers")
+        if len(given) != 2:
             raise ParameterError(f"temperatures must be two numbers, got {self.temperatures!r}")
-        first, last = (check_positive("temperatures", value) for value in self.temperatures)
+        first, last = (check_positive("temperatures", value) for value in given)
         return np.geomspace(first, last, check_count("n_stages", self.n_stages))
 
     def _ranks_cells(self) -> bool:

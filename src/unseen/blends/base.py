@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Self, cast
 
 import numpy as np
@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from unseen.blends.weights import SHORTEST, Measure
 from unseen.exceptions import ParameterError
 from unseen.typing import FloatArray
-from unseen.validation import check_fraction, check_positive
+from unseen.validation import check_fraction, check_positive, check_several
 
 __all__ = ["Blend"]
 
@@ -88,7 +88,8 @@ class Blend(BaseEstimator):  # type: ignore[misc]
         """Make the blend for the kind of the models."""
         if cls is not Blend:
             return cast(Self, super().__new__(cls))
-        kind = "LabelBlend" if len(models) and is_classifier(models[0]) else "CellBlend"
+        given = list(models) if isinstance(models, Iterable) else []
+        kind = "LabelBlend" if given and is_classifier(given[0]) else "CellBlend"
         return cast(Self, super().__new__(getattr(importlib.import_module("unseen.blends"), kind)))
 
     def __init__(
@@ -112,15 +113,16 @@ class Blend(BaseEstimator):  # type: ignore[misc]
 
     def _copies(self) -> list[Any]:
         """Models to fit, all of the kind that this blend is for."""
-        if not len(self.models):
+        models = check_several("models", self.models, "a list of models")
+        if not models:
             raise ParameterError("models is empty; a blend needs at least one model")
-        for model in self.models:
+        for model in models:
             if not hasattr(model, self._door):
                 raise ParameterError(
                     f"models holds a {type(model).__name__}, which has no {self._door}; "
                     f"{type(self).__name__} blends models that have it. Make a new Blend for another kind"
                 )
-        return [clone(model) for model in self.models]
+        return [clone(model) for model in models]
 
     _door = "fit"
     """Method that every model of this kind has."""
@@ -133,9 +135,10 @@ class Blend(BaseEstimator):  # type: ignore[misc]
                 )
             check_fraction("validation_fraction", self.validation_fraction)
             return None
-        if len(self.weights) != len(self.models):
-            raise ParameterError(f"weights has {len(self.weights)} numbers for {len(self.models)} models")
-        weights = np.array([check_positive("weights", weight, strict=False) for weight in self.weights])
+        given = check_several("weights", self.weights, "'auto' or one number for each model")
+        if len(given) != len(self.models):
+            raise ParameterError(f"weights has {len(given)} numbers for {len(self.models)} models")
+        weights = np.array([check_positive("weights", weight, strict=False) for weight in given])
         if not weights.any():
             raise ParameterError("weights are all zero; at least one must be above zero")
         return weights

@@ -54,7 +54,8 @@ class Measure:
 
     def __call__(self, truth: CSR, ids: IndexArray) -> float:
         """Measure lists of at least ``k`` places."""
-        values = [_LIST_MEASURES[self.name](truth, ids, length) for length in self.lengths]
+        lengths = [min(length, truth.shape[1]) for length in self.lengths]
+        values = [_LIST_MEASURES[self.name](truth, ids, length) for length in lengths]
         return float(np.mean(values))
 
 

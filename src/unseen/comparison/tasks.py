@@ -237,4 +237,7 @@ class LabelTask(Task):
     def _precisions(self, model: Any, rows: IndexArray) -> dict[str, float]:
         ids, _ = model.predict_topk(self.X[rows], k=max(self.LIST_LENGTHS))
         labels = self.Y[rows]
-        return {f"precision@{k}": float(metrics.precision_at_k(labels, ids, k)) for k in self.LIST_LENGTHS}
+        return {
+            f"precision@{k}": float(metrics.precision_at_k(labels, ids, min(k, labels.shape[1])))
+            for k in self.LIST_LENGTHS
+        }

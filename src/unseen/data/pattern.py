@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from unseen.data.vocabulary import Vocabulary
-from unseen.exceptions import DataWarning, InvalidDataError
+from unseen.exceptions import DataWarning, InvalidDataError, NotNumbersError
 from unseen.typing import CSR, Array, FloatArray, IndexArray
 from unseen.validation import check_sparse, refuse_long, refuse_masked
 
@@ -110,6 +110,8 @@ def check_structure(X: Any) -> Any:
         X = np.asarray(X)
     try:
         return check_array(X, accept_sparse=True, dtype=kind, ensure_all_finite=False, input_name="X")
+    except TypeError as error:
+        raise NotNumbersError(f"X must hold numbers: {error}.") from error
     except ValueError as error:
         raise InvalidDataError(str(error)) from error
 

@@ -11,6 +11,7 @@ from unseen.exceptions import ParameterError
 from unseen.losses import Loss, Squared
 from unseen.solvers import Solver
 from unseen.terms import Term
+from unseen.validation import check_several
 
 __all__ = ["Completion"]
 
@@ -94,7 +95,7 @@ class Completion(ComposedCompleter):
         self.verbose = verbose
 
     def _compose(self, has_row_features: bool, has_col_features: bool) -> Composition:
-        terms = [Term()] if self.terms is None else list(self.terms)
+        terms = [Term()] if self.terms is None else check_several("terms", self.terms, "terms")
         if not terms or not all(isinstance(term, Term) for term in terms):
             raise ParameterError(f"terms must be a non-empty sequence of Term, found {self.terms!r}")
         loss = Squared() if self.loss is None else self.loss

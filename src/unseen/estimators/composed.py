@@ -32,6 +32,7 @@ from unseen.typing import Features
 from unseen.validation import (
     check_choice,
     check_count,
+    check_flags,
     check_fraction,
     check_pair,
     check_positive,
@@ -124,6 +125,7 @@ class ComposedCompleter(AveragedCompleter):
         -------
         self
         """
+        check_flags(self)
         cells = self._read_target(X)
         self._refuse_empty(cells)
         features: dict[str, Features | None] = {"row": None, "col": None}

@@ -151,7 +151,7 @@ class MatrixFactorization(AutoReg):
         solvers: dict[str, Solver] = {"als": ALS(), "ccd": CCD(), "gibbs": Gibbs()}
         solver = check_choice("solver", self.solver, tuple(solvers))
         terms = [term]
-        if self.center == "joint":
+        if isinstance(self.center, str) and self.center == "joint":
             if solver == "ccd":
                 raise ParameterError("center='joint' needs solver='als' or 'gibbs', got solver='ccd'")
             row, col = (Ridge(reg, nu) for reg in check_pair("bias_reg", self.bias_reg))

@@ -29,6 +29,7 @@ from unseen.typing import BoolArray, Features, FloatArray, IndexArray
 from unseen.validation import (
     check_count,
     check_features,
+    check_flags,
     check_index_pairs,
     check_n_jobs,
     check_rng,
@@ -69,6 +70,7 @@ class PairClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
+        check_flags(self)
         features = held(check_features(X, None, "X"))
         for count, what in zip(features.shape, ("sample", "feature"), strict=True):
             if count == 0:

@@ -123,7 +123,7 @@ def choose_rates(
             alpha=alpha,
             rho=None,
             class_prior=None,
-            max_iter=min(model.max_iter, PROBE_SWEEPS),
+            max_iter=min(check_count("max_iter", model.max_iter), PROBE_SWEEPS),
             random_state=seed,
             verbose=0,
         )

@@ -86,8 +86,8 @@ class Recommender(SpeaksIds):
         Returns
         -------
         ids : ndarray of shape (n_rows, k)
-            Columns by decreasing score, ties in their order. Where a row has fewer than ``k`` columns left,
-            the score is NaN and the id means nothing (position -1).
+            Columns by decreasing score, ties in their order; ``k`` is at most their number. Where a
+            row has fewer than ``k`` columns left, the score is NaN and the id means nothing (position -1).
         scores : ndarray of shape (n_rows, k)
             Predictions; NaN where there is no column.
         frame : DataFrame or Table

@@ -14,7 +14,7 @@ from unseen.links.base import NeighbourLinks
 from unseen.links.neighbours import CommonNeighbors
 from unseen.links.spectral import TruncatedSVDLinks
 from unseen.typing import CSR, Features, FloatArray, IndexArray
-from unseen.validation import check_positive
+from unseen.validation import check_positive, check_several
 
 __all__ = ["BlendedLinks"]
 
@@ -75,9 +75,16 @@ class BlendedLinks(NeighbourLinks):
         models = (
             [TruncatedSVDLinks(2), CommonNeighbors(degree_power=1.0)]
             if self.models is None
-            else list(self.models)
+            else check_several("models", self.models, "completers")
         )
-        weights = [1.0] * len(models) if self.weights is None else list(self.weights)
+        wrong = [model for model in models if not hasattr(model, "recommend") or isinstance(model, type)]
+        if wrong:
+            raise ParameterError(f"models must be completers, got {wrong[0]!r}")
+        weights = (
+            [1.0] * len(models)
+            if self.weights is None
+            else check_several("weights", self.weights, "one number for each model")
+        )
         if not models or len(weights) != len(models):
             raise ParameterError(
                 f"weights has {len(weights)} numbers for {len(models)} models; one for each of at least one "

@@ -22,6 +22,8 @@ BLOCK_NODES = 128
 """Rows of scores that go through a sparse product together."""
 DEFAULT_SHARE = 0.3
 """The default of beta, as a share of its limit 1/lambda_1."""
+LONGEST_WALK = 10_000
+"""Steps of walks that may be asked for."""
 
 
 class CommonNeighbors(NeighbourLinks):
@@ -164,11 +166,11 @@ class Katz(NeighbourLinks):
         ratio = self.beta_ * self.lambda_max_
         # Bound after `length` terms = scale * ratio^(length + 1).
         scale = weight / (self.lambda_max_**2 * (1.0 - ratio))
-        if self.length == "auto":
+        if isinstance(self.length, str) and self.length == "auto":
             wanted = math.log(tol * self.beta_**2 / scale) / math.log(ratio) - 1.0
             self.length_ = max(2, math.ceil(wanted))
         else:
-            self.length_ = check_count("length", self.length)
+            self.length_ = check_count("length", self.length, maximum=LONGEST_WALK)
         self.error_bound_ = scale * ratio ** (self.length_ + 1)
         self.graph_ = graph
 
@@ -193,7 +195,7 @@ class Katz(NeighbourLinks):
 
 def check_beta(beta: float | str, lambda_max: float) -> float:
     """The weight of a step, which must keep the series finite."""
-    if beta == "auto":
+    if isinstance(beta, str) and beta == "auto":
         return DEFAULT_SHARE / lambda_max
     value = check_positive("beta", beta)
     if value * lambda_max >= 1.0:

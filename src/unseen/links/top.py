@@ -17,7 +17,7 @@ from unseen.links.graph import check_square, upper_pairs
 from unseen.metrics import FprFnrCurve, fpr_fnr_curve
 from unseen.parallel import one_blas_thread
 from unseen.typing import CSR, Array, FloatArray
-from unseen.validation import check_choice, check_count, check_n_jobs
+from unseen.validation import check_choice, check_list_length, check_n_jobs
 
 __all__ = ["TopLinks", "link_curve", "top_links"]
 
@@ -167,8 +167,8 @@ def top_links(
            [1, 2]])
     """
     check_is_fitted(model)
-    k = check_count("k", k)
     n, dtype, scores = _pair_scores(model, check_n_jobs(n_jobs))
+    k = check_list_length(k, n * (n - 1) // 2)
     barred = _barred(model, exclude, n, positions)
     best = Best(k, dtype)
     step = min(MAX_BLOCK_NODES, max(16, BLOCK_CELLS // n))

@@ -166,7 +166,7 @@ def _auc(estimator: Any, split: Split) -> float:
 
 def _ranking(metric: Callable[..., float], k: int, estimator: Any, split: Split) -> float:
     test, rows, ids = _lists(k, estimator, split)
-    return metric(test.csr[rows], ids, k)
+    return metric(test.csr[rows], ids, min(k, test.shape[1]))
 
 
 def _list_measure(name: str, k: int, estimator: Any, split: Split) -> float:
@@ -174,6 +174,7 @@ def _list_measure(name: str, k: int, estimator: Any, split: Split) -> float:
     pattern.data[:] = True
     test, rows, ids = _lists(k, estimator, split)
     n_rows, n_cols = pattern.shape
+    k = min(k, n_cols)
     if name == "coverage":
         return metrics.coverage_at_k(ids, n_cols, k)
     if name == "diversity":

@@ -20,7 +20,7 @@ from unseen.multilabel.selecting import best_of_dense, best_of_sparse
 from unseen.multilabel.targets import read_targets
 from unseen.parallel import one_blas_thread
 from unseen.typing import CSR, Array, Features, FloatArray, IndexArray
-from unseen.validation import check_features, check_list_length, check_n_jobs, held
+from unseen.validation import check_features, check_flags, check_list_length, check_n_jobs, held
 
 __all__ = ["FactoredClassifier", "MultiLabelClassifier"]
 
@@ -86,6 +86,7 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         -------
         self
         """
+        check_flags(self)
         features = self._read_features(X)
         indicator, classes = read_targets(y, features.shape[0], features.dtype)
         _check_feature_names(self, X, reset=True)
@@ -165,13 +166,13 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         X : array, data frame or sparse matrix of shape (n, n_features)
             Features.
         k : int, default=5
-            Labels for each row.
+            Labels for each row; never more than there are.
 
         Returns
         -------
         ids : ndarray of int64, shape (n, k)
             Label numbers (columns of ``Y``, or places in ``classes_``) by decreasing score, ties by
-            smaller number; -1 where there are fewer than ``k`` labels.
+            smaller number; -1 where fewer than ``k`` labels have a score.
         scores : ndarray of shape (n, k)
             Their scores; NaN where ``ids`` is -1.
         """

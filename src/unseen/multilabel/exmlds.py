@@ -15,7 +15,7 @@ from unseen.multilabel.neighbours import Metric, Search
 from unseen.multilabel.partition import Partition
 from unseen.multilabel.regression import LinearMap
 from unseen.typing import CSR, Features
-from unseen.validation import check_choice, check_count, check_positive
+from unseen.validation import check_choice, check_count, check_features, check_positive, check_several
 
 __all__ = ["ExMLDS"]
 
@@ -204,7 +204,7 @@ class ExMLDS(NeighbourClassifier):
     def _weights(self) -> tuple[float, float, float]:
         if self.mu is None:
             return DEFAULT_MU[self.weighting]
-        given = tuple(self.mu)
+        given = check_several("mu", self.mu, "three weights (labels, rows, memberships)")
         if len(given) != 3:
             raise ParameterError(f"mu must have three weights (labels, rows, memberships), got {self.mu!r}.")
         first, second, third = (check_positive("mu", weight, strict=False) for weight in given)
@@ -222,8 +222,7 @@ class ExMLDS(NeighbourClassifier):
     def _read_correlations(self, n_labels: int) -> CSR | None:
         if self.label_correlations is None:
             return None
-        given: Any = self.label_correlations
-        counts: CSR = sparse.csr_array(given if hasattr(given, "tocsr") else np.asarray(given, dtype=float))
+        counts: CSR = sparse.csr_array(check_features(self.label_correlations, None, "label_correlations"))
         if counts.shape != (n_labels, n_labels):
             raise InvalidDataError(
                 f"label_correlations have shape {counts.shape}; Y has {n_labels} labels, so "

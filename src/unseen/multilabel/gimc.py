@@ -349,7 +349,7 @@ class _HeldOut:
 
     def __init__(self, problem: Problem, Y: CSR, multi_class: bool) -> None:
         self.problem, self.Y, self.multi_class = problem, Y, multi_class
-        self.places = (1,) if multi_class else (1, 3, 5)
+        self.places = sorted({1} if multi_class else {min(k, Y.shape[1]) for k in (1, 3, 5)})
 
     def __call__(self, state: State) -> tuple[float, float]:
         """Minus the score, and the squared error, which decides between equal scores."""

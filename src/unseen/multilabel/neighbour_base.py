@@ -119,7 +119,9 @@ class NeighbourClassifier(MultiLabelClassifier):
         check_count("n_components", self.n_components)
         check_count("k", self.k)
         check_choice("metric", self.metric, ("cosine", "l2", "dot"))
-        check_positive("neighbor_power", self.neighbor_power, strict=False)
+        check_fraction(
+            "neighbor_power", self.neighbor_power, high=1000.0, include_low=True, include_high=True
+        )
         check_positive("reg", self.reg)
         check_positive("l1", self.l1, strict=False)
         check_fraction("prune", self.prune, include_low=True)

@@ -11,7 +11,7 @@ from unseen.multilabel.neighbour_base import LabelEmbedding, NeighbourClassifier
 from unseen.multilabel.neighbours import Metric, Search
 from unseen.multilabel.partition import Partition
 from unseen.typing import CSR
-from unseen.validation import check_count
+from unseen.validation import check_count, check_positive
 
 __all__ = ["SLEEC"]
 
@@ -145,7 +145,7 @@ class SLEEC(NeighbourClassifier):
             min(self.n_components, Y.shape[0]),
             n_neighbors=self.n_neighbors,
             max_iter=self.max_iter,
-            tol=self.tol,
+            tol=check_positive("tol", self.tol, strict=False),
             rng=rng,
             n_threads=n_threads,
         )
