@@ -152,9 +152,9 @@ def test_large_scores_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 BAD: list[tuple[Any, Any, str]] = [
     (np.ones((3, 2)), np.eye(2), "X has 3 rows and Y has 2"),
     (np.ones((2, 2)), np.array([[0, 2], [1, 0]]), "Y holds 2 in row 0, column 1"),
-    (np.ones((2, 2)), np.array([[0, np.nan], [1, 0]]), "Y holds nan in row 0, column 1"),
+    (np.ones((2, 2)), np.array([[0, np.nan], [1, 0]]), "Y holds NaN in row 0, column 1"),
     (np.ones((2, 2)), np.zeros((2, 3)), "Y .2 x 3. has no label at all"),
-    (np.array([[1.0, np.nan]]), np.ones((1, 1)), "X holds nan in row 0, column 1.*[Ii]mpute"),
+    (np.array([[1.0, np.nan]]), np.ones((1, 1)), "X holds NaN in row 0, column 1.*[Ii]mpute"),
     (np.ones((0, 2)), np.ones((0, 1)), "X has 0 sample"),
     (np.ones((2, 0)), np.eye(2), "X has 0 feature"),
     (np.ones((2, 2)), np.ones((2, 2, 2)), "one or two dimensions"),
