@@ -243,6 +243,7 @@ NEEDED: dict[str, dict[str, Check | None]] = {
         "n_features_in_": count("d", 1),
         "embedding_": numbers("n", "k"),
         "labels_": numbers("n", kinds="i", low=0),
+        "completer_": part("Completer"),
     },
     "SPPMIEmbedding": {
         "n_features_in_": count("l", 1),
@@ -263,6 +264,7 @@ OTHERS: dict[str, Check] = {
     "certificate_": either(part("Certificate")),
     "clip_": either(limits),
     "class_prior_": real(),
+    "cluster_centers_": numbers("clusters", "k"),
     "col_block_": numbers("m", kinds="i"),
     "col_feature_names_": either(some(text, "e")),
     "col_ids_": either(ids("m")),
@@ -275,6 +277,8 @@ OTHERS: dict[str, Check] = {
     "feature_names_in_": lambda value, sizes: isinstance(value, np.ndarray) and value.shape == (sizes["d"],),
     "history_": records,
     "informed_": arrays,
+    "item_column_": either(text),
+    "item_ids_": either(ids("n")),
     "label_embedding_": either(numbers("l", "k")),
     "lambda_max_": real(),
     "map_sweeps_": either(count(high=MOST_STEPS)),
@@ -285,6 +289,7 @@ OTHERS: dict[str, Check] = {
     "n_iter_": count(high=MOST_STEPS),
     "n_row_features_in_": either(count("d", 1)),
     "origin_": either(part("Origin")),
+    "projection_": numbers("width", "k"),
     "rank_": count(),
     "reg_": real(),
     "reg_e_": real(),
@@ -460,6 +465,8 @@ def try_model(model: Any, sizes: Sizes, most: int) -> None:
         tasks = [lambda: model.predict_topk(row, 1), lambda: model.predict(row)]
         if hasattr(model, "predict_proba"):
             tasks.append(lambda: model.predict_proba(row))
+    elif is_a(model, "PairClusterer"):
+        tasks = [lambda: model.predict(_blank_row(sizes["d"]))]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for task in tasks:

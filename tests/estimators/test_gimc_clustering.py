@@ -129,13 +129,14 @@ def test_threads_order_saving_sparse_and_float32(tmp_path: Any) -> None:
 def test_left_space_spans_the_leading_directions() -> None:
     rng = np.random.default_rng(0)
     factor = rng.standard_normal((30, 4)) * [10.0, 5.0, 1.0, 0.1]
-    space = left_space(factor, 2)
+    space, projection = left_space(factor, 2)
+    np.testing.assert_allclose(factor @ projection, space, atol=1e-12)
     vectors = np.linalg.svd(factor, full_matrices=False)[0][:, :2]
     np.testing.assert_allclose(space @ space.T, vectors @ vectors.T, atol=1e-12)
     with pytest.warns(DataWarning, match="rank 1"):
-        assert left_space(np.outer(np.ones(5), [1.0, 2.0, 0.0]), 3).shape == (5, 1)
+        assert left_space(np.outer(np.ones(5), [1.0, 2.0, 0.0]), 3)[0].shape == (5, 1)
     with pytest.warns(DataWarning, match="rank 0"):
-        assert not left_space(np.zeros((5, 3)), 3).any()
+        assert not left_space(np.zeros((5, 3)), 3)[0].any()
 
 
 @pytest.mark.parametrize("model", [quick(), MCCC(3)])

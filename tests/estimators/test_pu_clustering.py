@@ -82,11 +82,11 @@ def test_embedding_is_the_leading_symmetric_part() -> None:
     rng = np.random.default_rng(0)
     left, right = rng.standard_normal((20, 4)), rng.standard_normal((20, 4))
     scores = (left @ right.T + right @ left.T) / 2
-    embedding = spectral_embedding(left, right, 2)
+    embedding, _ = spectral_embedding(left, right, 2)
     values, vectors = np.linalg.eigh(scores)
     expected = (vectors[:, -2:] * values[-2:]) @ vectors[:, -2:].T
     np.testing.assert_allclose(embedding @ embedding.T, expected, atol=1e-9)
-    assert spectral_embedding(np.zeros((5, 2)), np.zeros((5, 2)), 2).shape == (5, 1)
+    assert spectral_embedding(np.zeros((5, 2)), np.zeros((5, 2)), 2)[0].shape == (5, 1)
 
 
 def test_pairs_are_read_as_they_are_meant() -> None:

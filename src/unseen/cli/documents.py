@@ -84,9 +84,12 @@ def export(
 
 def _load(path: Path) -> Any:
     import unseen
+    from unseen.cli.clusters import is_of_clusters
     from unseen.cli.labels import is_of_labels
 
     model = unseen.load(path)
     if is_of_labels(model):
         raise UsageError(f"{path} is a classifier of labels; this command is for completers")
+    if is_of_clusters(model):
+        raise UsageError(f"{path} puts items into clusters; this command is for completers")
     return model

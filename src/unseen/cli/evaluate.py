@@ -118,6 +118,8 @@ def evaluate(
     meaning = task_of(method, task)
     if method is not None and meaning == "multilabel":
         raise UsageError(f"--method {method}: fit it first, then unseen evaluate MODEL TEST")
+    if meaning == "clustering":
+        raise UsageError(f"--method {method}: clusters have no cells to predict; unseen fit, then predict")
     if method is None and test is not None and is_model_of_labels(source):
         score_labels(out, unseen.load(source), source, test, names)
         return

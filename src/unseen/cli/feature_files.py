@@ -83,6 +83,19 @@ class FeatureFile:
         columns = [name for name in frame.column_names if name != id_column]
         return own, self._in_order(matrix, own_names, names, columns)
 
+    def of_all(
+        self, known: Vocabulary, like: str | None = None, names: list[str] | None = None
+    ) -> tuple[Vocabulary, Features, list[str], str]:
+        """All ids of the table, their features, what these are called, and the name of the column of ids."""
+        expected = [name.partition("=")[0] for name in names or ()]
+        frame, id_column = self.read(like or "", known, expected)
+        own = Vocabulary(_numpy(frame[id_column]))
+        matrix, own_names = self._align(frame, id_column, own, "error")
+        if names is None:
+            return own, matrix, own_names, id_column
+        columns = [name for name in frame.column_names if name != id_column]
+        return own, self._in_order(matrix, own_names, names, columns), names, id_column
+
     def of_ids(self, ids: Vocabulary, like: str, names: list[str] | None) -> Features:
         """Features of all of some ids, in the columns that a model knows."""
         frame, id_column = self.read(like, ids, [name.partition("=")[0] for name in names or ()])

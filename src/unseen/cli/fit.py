@@ -27,7 +27,8 @@ def fit(
         Path,
         typer.Argument(
             metavar="DATA",
-            help="CSV, TSV (also .gz) or Parquet, one cell a line; labels and features for multilabel.",
+            help="CSV, TSV (also .gz) or Parquet, one cell a line; labels and features for multilabel, items "
+            "and their features for clustering.",
         ),
     ],
     model_path: Annotated[Path, typer.Option("--out", "-o", metavar="MODEL", help="Directory to write.")],
@@ -68,6 +69,15 @@ def fit(
             help="How often two labels occur together elsewhere: two labels and a count a line (exmlds).",
         ),
     ] = None,
+    pairs: Annotated[
+        Path | None,
+        typer.Option(
+            "--pairs",
+            metavar="FILE",
+            help="For clusters: two ids a line, and 1 or 0 for together or apart [all together].",
+        ),
+    ] = None,
+    n_clusters: Annotated[int | None, typer.Option("--clusters", help="Number of clusters.")] = None,
     dask: o.Dask = None,
     memory: Annotated[
         str | None,
@@ -85,8 +95,11 @@ def fit(
     if method is None and task is None and data.is_file() and looks_extreme(data):
         task = "multilabel"
         out.note(f"{data}: read as a file of features and labels (--task multilabel), by its first line")
+    if method is None and task is None and pairs is not None:
+        task = "clustering"
     method = method or DEFAULTS.get(task or "", "mf")
     hyper = o.hyper_parameters(rank, reg, center, max_iter, seed, n_jobs, out.progress)
+    hyper["n_clusters"] = n_clusters
     model = build(method, task, hyper, settings or [])
     refuse_to_overwrite(model_path)
     tune_s = None if tune is None else seconds_of(tune)
@@ -102,6 +115,21 @@ def fit(
         )  # fmt: skip
         fit_labels(out, model, data, model_path, method, names=label_names, correlations=label_correlations)
         return
+    if task_of(method, task) == "clustering":
+        from unseen.cli.clusters import fit_clusters
+
+        refuse_options(
+            "clusters are made of a table of items and a list of pairs (--pairs)",
+            row=row, col=col, value=value, weight=weight, row_features=row_features,
+            col_features=col_features, tune=tune, dask=dask, memory=memory, label_names=label_names,
+            label_correlations=label_correlations, no_header=no_header,
+        )  # fmt: skip
+        fit_clusters(
+            out, model, data, pairs, model_path, method, id_column=id_column, sep=sep, encoding=encoding
+        )
+        return
+    if pairs is not None:
+        raise UsageError("--pairs is for the task clustering")
     if label_names is not None or label_correlations is not None:
         raise UsageError("--label-names and --label-correlations are for the task multilabel")
     if dask is not None or memory is not None:

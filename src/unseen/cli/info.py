@@ -18,12 +18,16 @@ def info(out: Output, model_path: o.OptionalModelPath = None) -> None:
         describe_machine(out)
         return
     import unseen
+    from unseen.cli.clusters import describe_clusters, is_of_clusters
     from unseen.cli.labels import is_of_labels
     from unseen.cli.sources import training_ids
 
     model = unseen.load(model_path)
     if is_of_labels(model):
         describe_labels(out, model, model_path)
+        return
+    if is_of_clusters(model):
+        show_document(out, describe_clusters(model, model_path))
         return
     manifest = json.loads((model_path / "manifest.json").read_text(encoding="utf-8"))
     source = getattr(model, "source_", None) or {}
@@ -53,12 +57,7 @@ def info(out: Output, model_path: o.OptionalModelPath = None) -> None:
         "written_by": manifest.get("written_by"),
         "format_version": manifest.get("format_version"),
     }
-
-    def show() -> None:
-        lines = [(key, _told(value)) for key, value in document.items() if key != "command"]
-        out.table(["", ""], [line for line in lines if line[1]], title=document["estimator"])
-
-    out.result(document, show)
+    show_document(out, document)
 
 
 def describe_machine(out: Output) -> None:
@@ -67,12 +66,7 @@ def describe_machine(out: Output) -> None:
     from unseen.kernels.devices import device_facts
 
     document: dict[str, Any] = {"command": "info", "unseen": unseen.__version__, **device_facts()}
-
-    def show() -> None:
-        lines = [(key, _told(value)) for key, value in document.items() if key != "command"]
-        out.table(["", ""], [line for line in lines if line[1]], title="unseen")
-
-    out.result(document, show)
+    show_document(out, document)
 
 
 def describe_labels(out: Output, model: Any, model_path: Path) -> None:
@@ -89,10 +83,15 @@ def describe_labels(out: Output, model: Any, model_path: Path) -> None:
         "n_labels": model.n_labels_,
         "bytes": sum(file.stat().st_size for file in model_path.iterdir() if file.is_file()),
     }
+    show_document(out, document)
+
+
+def show_document(out: Output, document: dict[str, Any]) -> None:
+    """Give out what was found: as a document, or as a table."""
 
     def show() -> None:
         lines = [(key, _told(value)) for key, value in document.items() if key != "command"]
-        out.table(["", ""], [line for line in lines if line[1]], title=document["estimator"])
+        out.table(["", ""], [line for line in lines if line[1]], title=document.get("estimator", "unseen"))
 
     out.result(document, show)
 

@@ -22,9 +22,9 @@ class Method:
     ----------
     estimator : str
         Name of the class; loaded when it is used.
-    task : {"explicit", "positive", "links", "multilabel"}
+    task : {"explicit", "positive", "links", "multilabel", "clustering"}
         What cells mean to it: values that are known or missing, positives among the unlabelled,
-        links of one graph, or labels of rows of features.
+        links of one graph, labels of rows of features, or pairs of items that belong together.
     other_tasks : tuple of str
         What else cells can mean to it, when ``--task`` says so.
     module : str
@@ -76,12 +76,15 @@ METHODS = {
     "ridge-ova": Method("RidgeOvA", "multilabel"),
     "leml": Method("LEML", "multilabel"),
     "gimc-classifier": Method("GIMCClassifier", "multilabel"),
+    "gimc-clustering": Method("GIMCClustering", "clustering"),
+    "mccc": Method("MCCC", "clustering"),
+    "pu-clustering": Method("PUClustering", "clustering"),
 }
 
 MEASURES = {"explicit": ("rmse", "mae"), "positive": ("precision@10", "recall@10")}
 """What to measure when nothing else is asked for, by task; links are measured along one list of pairs."""
 
-DEFAULTS = {"multilabel": "exmlds"}
+DEFAULTS = {"multilabel": "exmlds", "clustering": "gimc-clustering"}
 """Method of a task that is asked for without one; of all others it is "mf"."""
 
 HARMLESS = ("random_state", "n_jobs", "verbose")

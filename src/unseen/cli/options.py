@@ -117,7 +117,7 @@ Task = Annotated[
     typer.Option(
         "--task",
         metavar="NAME",
-        help="Meaning of the data: explicit, positive, links or multilabel [that of the method].",
+        help="Meaning of the data: explicit, positive, links, multilabel or clustering [that of the method].",
     ),
 ]
 Rank = Annotated[int | None, typer.Option("--rank", help="Columns of the factors.")]

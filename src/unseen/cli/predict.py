@@ -60,6 +60,7 @@ def predict(
 ) -> None:
     """Predict the cells of PAIRS, line by line, in the order of the file; or the best labels of rows."""
     import unseen
+    from unseen.cli.clusters import is_of_clusters, predict_clusters
     from unseen.cli.labels import is_of_labels, predict_labels
     from unseen.cli.pairs import Side, Sides, predict_batch
     from unseen.cli.sinks import Records, TableWriter
@@ -70,6 +71,13 @@ def predict(
     model = unseen.load(model_path)
     if is_of_labels(model):
         predict_labels(out, model, model_path, pairs, target, k or 5, defuse=defuse)
+        return
+    if is_of_clusters(model):
+        if k is not None:
+            raise UsageError("--top is for models of labels; an item has one cluster")
+        predict_clusters(
+            out, model, model_path, pairs, target, id_column=id_column, encoding=encoding, defuse=defuse
+        )
         return
     if k is not None:
         raise UsageError("--top is for models of labels; unseen recommend lists the best columns of a row")

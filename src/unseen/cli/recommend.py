@@ -61,6 +61,7 @@ def recommend(
 ) -> None:
     """List the columns with the highest predictions for each row, known or new, in the user's own ids."""
     import unseen
+    from unseen.cli.clusters import is_of_clusters
     from unseen.cli.labels import is_of_labels
     from unseen.cli.lists import (
         column_filter,
@@ -88,6 +89,8 @@ def recommend(
     model = unseen.load(model_path)
     if is_of_labels(model):
         raise UsageError(f"{model_path} gives labels to rows of features: unseen predict lists the best")
+    if is_of_clusters(model):
+        raise UsageError(f"{model_path} puts items into clusters: unseen predict says into which")
     row_ids, col_ids = training_ids(model, "row"), training_ids(model, "col")
     how: dict[str, Any] = {"row": row, "col": col, "sep": sep, "header": o.has_header(no_header)}
     how["encoding"] = encoding

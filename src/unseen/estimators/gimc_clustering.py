@@ -30,7 +30,6 @@ RELATIVE_CUT = 1e-10
 class ObservedPairClusterer(PairClusterer):
     """Complete the matrix of known pairs by low rank, then cluster the space of its row factors."""
 
-    embedding_: FloatArray
     completer_: Completion
     reg_: float
     validation_errors_: list[float] | None
@@ -84,8 +83,6 @@ class ObservedPairClusterer(PairClusterer):
     def _cluster(
         self, features: Features, pairs: IndexArray, same: BoolArray, reg: float, seed: int
     ) -> IndexArray:
-        from sklearn.cluster import KMeans
-
         rank = self.n_clusters if self.rank is None else check_count("rank", self.rank)
         a_map = self._map()
         model = Completion(
@@ -102,10 +99,12 @@ class ObservedPairClusterer(PairClusterer):
         self.completer_ = model.fit(cells, row_features=features, col_features=features)
         self.history_, self.n_iter_ = model.history_, model.n_iter_
         self.converged_ = model.converged_
-        self.embedding_ = left_space(model.row_factors_, self.n_clusters)
-        kmeans = KMeans(self.n_clusters, n_init=check_count("n_init", self.n_init), random_state=seed)
-        self.labels_ = kmeans.fit_predict(self.embedding_).astype(np.int64)
+        self.embedding_, self.projection_ = left_space(model.row_factors_, self.n_clusters)
+        self._find_clusters(seed)
         return self.labels_
+
+    def _factors_of(self, features: Features) -> FloatArray:
+        return self.completer_._embed_rows(features)
 
     def _validate(
         self,
@@ -183,6 +182,12 @@ class GIMCClustering(ObservedPairClusterer):
         Cluster of each item.
     embedding_ : ndarray of shape (n_items, at most n_clusters)
         What k-means saw: orthonormal columns.
+    cluster_centers_ : ndarray of shape (n_clusters, width of the embedding)
+        Centres of the clusters in the embedding.
+    projection_ : ndarray
+        From the factors of items to their embedding, also for items that come later (:meth:`predict`).
+    item_ids_ : Vocabulary or None
+        What the items are called.
     completer_ : Completion
         Scores of pairs: ``completer_.predict_entries(i, j)``; not symmetric by itself.
     reg_ : float
@@ -295,6 +300,12 @@ class MCCC(ObservedPairClusterer):
         Cluster of each item.
     embedding_ : ndarray of shape (n_items, at most n_clusters)
         What k-means saw: orthonormal columns.
+    cluster_centers_ : ndarray of shape (n_clusters, width of the embedding)
+        Centres of the clusters in the embedding.
+    projection_ : ndarray
+        From the factors of items to their embedding, also for items that come later (:meth:`predict`).
+    item_ids_ : Vocabulary or None
+        What the items are called.
     completer_ : Completion
         Scores of pairs: ``completer_.predict_entries(i, j)``; not symmetric by itself.
     reg_ : float
@@ -354,10 +365,18 @@ class MCCC(ObservedPairClusterer):
         return reg / n_items
 
 
-def left_space(factor: FloatArray, n_axes: int) -> FloatArray:
-    """Leading left singular vectors of a tall matrix; fewer than asked for where its rank is lower."""
+def left_space(factor: FloatArray, n_axes: int) -> tuple[FloatArray, FloatArray]:
+    """Leading left singular vectors of a tall matrix; fewer than asked for where its rank is lower.
+
+    Returns
+    -------
+    space : ndarray of shape (n_items, n_axes or fewer)
+        The singular vectors.
+    projection : ndarray of shape (width, n_axes or fewer)
+        What the factors are multiplied by to give them: right singular vectors over singular values.
+    """
     basis, small = np.linalg.qr(factor.astype(np.float64))
-    rotation, values, _ = np.linalg.svd(small)
+    rotation, values, axes = np.linalg.svd(small)
     found = int(np.count_nonzero(values > RELATIVE_CUT * max(float(values[0]), 1e-300)))
     if found < min(n_axes, factor.shape[1]):
         warnings.warn(
@@ -367,6 +386,7 @@ def left_space(factor: FloatArray, n_axes: int) -> FloatArray:
             stacklevel=2,
         )
     if found == 0:
-        return np.zeros((factor.shape[0], 1))
-    space: FloatArray = basis @ rotation[:, : min(found, n_axes)]
-    return space
+        return np.zeros((factor.shape[0], 1)), np.zeros((factor.shape[1], 1))
+    kept = min(found, n_axes)
+    space: FloatArray = basis @ rotation[:, :kept]
+    return space, axes[:kept].T / values[:kept]

@@ -6,26 +6,32 @@ from abc import abstractmethod
 from os import PathLike
 from typing import Any, Self
 
+import narwhals.stable.v1 as nw
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from unseen import io
 from unseen.cores import Full, LowRank
-from unseen.data import Observations
+from unseen.data import Observations, Vocabulary
+from unseen.data.features import refuse_repeated
+from unseen.data.frames import encode_ids
+from unseen.data.ids import find_ids
+from unseen.data.origin import labels_of
+from unseen.data.vocabulary import as_id_array
 from unseen.docstrings import share_options
 from unseen.estimators.completion import Completion
 from unseen.estimators.pu_inductive import side_map
 from unseen.estimators.pu_rates import given_rates
 from unseen.estimators.reg_scale import lambda_max, resolve_reg
-from unseen.exceptions import InvalidDataError, ParameterError
+from unseen.exceptions import InvalidDataError, NotInductiveError, ParameterError
 from unseen.losses import Background, Squared
 from unseen.parallel import one_blas_thread
 from unseen.problem import Problem
 from unseen.regularisers import Nuclear
 from unseen.solvers import AlternatingCG, ProxGradient
 from unseen.terms import Term
-from unseen.typing import BoolArray, Features, FloatArray, IndexArray
+from unseen.typing import Array, BoolArray, Features, FloatArray, IndexArray
 from unseen.validation import (
     check_count,
     check_features,
@@ -38,50 +44,125 @@ from unseen.validation import (
 
 __all__ = ["PUClustering", "PairClusterer"]
 
+BLOCK_ITEMS = 1 << 16
+"""Items that are embedded at a time."""
+
 
 class PairClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the estimators that cluster items from known pairs.
 
-    Subclasses implement ``_fit_pairs`` and set ``labels_`` there.
+    Subclasses implement ``_fit_pairs``, which sets ``embedding_`` and ``projection_`` and calls
+    ``_find_clusters``, and ``_factors_of``, whose product with ``projection_`` is the embedding of any items.
     """
 
     labels_: IndexArray
+    cluster_centers_: FloatArray
+    embedding_: FloatArray
+    projection_: FloatArray
+    item_ids_: Vocabulary | None
+    item_column_: str | None
     n_features_in_: int
+    n_clusters: int
+    n_init: int
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         share_options(cls)
 
-    def fit(self, X: Any, y: None = None, *, pairs: Any = None, same: Any = None) -> Self:
+    def fit(self, X: Any, y: None = None, *, pairs: Any = None, same: Any = None, ids: Any = None) -> Self:
         """Cluster the rows of ``X``.
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n_items, n_features)
+        X : array, sparse matrix or data frame of shape (n_items, n_features)
             Features.
         y : None
             Ignored; there for scikit-learn.
-        pairs : array-like of int, shape (n_pairs, 2), optional
-            Items that are known to belong together, or not.
+        pairs : array-like of shape (n_pairs, 2), optional
+            Items that are known to belong together, or not: their ids where items have ids, else their
+            positions.
         same : array-like of bool, shape (n_pairs,), optional
             Whether each pair belongs together; None means that all do.
+        ids : array-like or str, optional
+            What the items are called, or the column of a frame that says so. Without it the index of a pandas
+            frame, unless it counts from 0.
 
         Returns
         -------
         self
         """
         check_flags(self)
+        self.item_column_ = ids if isinstance(ids, str) else None
+        X, called = _apart(X, ids)
+        features = self._read_items(X)
+        item_ids = None if called is None else Vocabulary(called)
+        if item_ids is not None and len(item_ids) != features.shape[0]:
+            raise InvalidDataError(f"ids names {len(item_ids)} items and X has {features.shape[0]} rows")
+        checked, together = check_pairs(pairs, same, features.shape[0], item_ids)
+        _check_feature_names(self, X, reset=True)
+        self.item_ids_ = item_ids
+        with one_blas_thread():
+            self._fit_pairs(features, checked, together)
+        self.n_features_in_ = features.shape[1]
+        return self
+
+    def predict(self, X: Any) -> IndexArray:
+        """Clusters of items, new ones or those of training.
+
+        Items are embedded by what was learned of their features, and belong to the cluster with the nearest
+        centre. Items of training get their ``labels_``.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_items, n_features)
+            Features; columns of a frame as in training.
+
+        Returns
+        -------
+        ndarray of int64, shape (n_items,)
+            In the order of ``X``.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "projection_"):
+            raise NotInductiveError(
+                f"this {type(self).__name__} was saved before centres were kept; fit it again to predict"
+            )
+        X, _ = _apart(X, self.item_column_ if self.item_column_ in getattr(X, "columns", ()) else None)
+        _check_feature_names(self, X, reset=False)
+        features = self._read_items(X)
+        if features.shape[1] != self.n_features_in_:
+            raise InvalidDataError(
+                f"X has {features.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input"
+            )
+        labels = np.empty(features.shape[0], dtype=np.int64)
+        with one_blas_thread():
+            for start in range(0, len(labels), BLOCK_ITEMS):
+                block = features[start : start + BLOCK_ITEMS]
+                points = self._factors_of(block).astype(np.float64) @ self.projection_
+                labels[start : start + BLOCK_ITEMS] = _nearest(points, self.cluster_centers_)
+        return labels
+
+    def _read_items(self, X: Any) -> Features:
         features = held(check_features(X, None, "X"))
         for count, what in zip(features.shape, ("sample", "feature"), strict=True):
             if count == 0:
                 raise InvalidDataError(
                     f"X has 0 {what}(s) (shape={features.shape}) while a minimum of 1 is required."
                 )
-        checked, together = check_pairs(pairs, same, features.shape[0])
-        with one_blas_thread():
-            self._fit_pairs(features, checked, together)
-        self.n_features_in_ = features.shape[1]
-        return self
+        return features
+
+    def _find_clusters(self, seed: int) -> None:
+        """Cluster the embedding by k-means."""
+        from sklearn.cluster import KMeans  # 20 MiB of modules that the other models do without
+
+        kmeans = KMeans(self.n_clusters, n_init=check_count("n_init", self.n_init), random_state=seed)
+        self.labels_ = kmeans.fit_predict(self.embedding_).astype(np.int64)
+        self.cluster_centers_ = kmeans.cluster_centers_
+
+    @abstractmethod
+    def _factors_of(self, features: Features) -> FloatArray:
+        """Factors of items, which ``projection_`` takes to their embedding."""
 
     @abstractmethod
     def _fit_pairs(self, features: Features, pairs: IndexArray, same: BoolArray) -> None:
@@ -145,6 +226,12 @@ class PUClustering(PairClusterer):
         Cluster of each item.
     embedding_ : ndarray of shape (n_items, at most n_clusters)
         What k-means saw: ``embedding_ @ embedding_.T`` is the leading part of the scores.
+    cluster_centers_ : ndarray of shape (n_clusters, width of the embedding)
+        Centres of the clusters in the embedding.
+    projection_ : ndarray
+        From the factors of items to their embedding, also for items that come later (:meth:`predict`).
+    item_ids_ : Vocabulary or None
+        What the items are called.
     completer_ : Completion
         Scores of pairs: ``completer_.predict_entries(i, j)``; not symmetric by itself.
 
@@ -160,7 +247,6 @@ class PUClustering(PairClusterer):
     (True, False)
     """
 
-    embedding_: FloatArray
     completer_: Completion
     n_iter_: int
 
@@ -207,13 +293,12 @@ class PUClustering(PairClusterer):
         self.completer_ = self._fit_scores(cells, features, n_clusters, rng)
         self.n_iter_ = self.completer_.n_iter_
         left, right = self.completer_.row_factors_, self.completer_.col_factors_
-        self.embedding_ = spectral_embedding(left, right, n_clusters)
-        from sklearn.cluster import KMeans  # 20 MiB of modules that the other models do without
+        self.embedding_, self.projection_ = spectral_embedding(left, right, n_clusters)
+        self._find_clusters(int(rng.integers(2**31)))
 
-        kmeans = KMeans(
-            n_clusters, n_init=check_count("n_init", self.n_init), random_state=int(rng.integers(2**31))
-        )
-        self.labels_ = kmeans.fit_predict(self.embedding_).astype(np.int64)
+    def _factors_of(self, features: Features) -> FloatArray:
+        left, right = self.completer_._embed_rows(features), self.completer_._embed_cols(features)
+        return np.hstack([left, right])
 
     def _fit_scores(
         self, cells: Observations, features: Features, n_clusters: int, rng: np.random.Generator
@@ -246,8 +331,10 @@ class PUClustering(PairClusterer):
         return model.fit(cells, **parts)
 
 
-def check_pairs(pairs: Any, same: Any, n_items: int) -> tuple[IndexArray, BoolArray]:
-    """Unordered pairs, each once, and whether they belong together.
+def check_pairs(
+    pairs: Any, same: Any, n_items: int, ids: Vocabulary | None = None
+) -> tuple[IndexArray, BoolArray]:
+    """Unordered pairs of positions, each once, and whether they belong together.
 
     Pairs of an item with itself say nothing and are left out.
     """
@@ -255,7 +342,11 @@ def check_pairs(pairs: Any, same: Any, n_items: int) -> tuple[IndexArray, BoolAr
         if same is not None:
             raise InvalidDataError("same was given without pairs; pass pairs= as well")
         return np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=bool)
-    given = check_index_pairs("pairs", pairs, (n_items, n_items))
+    if ids is None:
+        given = check_index_pairs("pairs", pairs, (n_items, n_items))
+    else:
+        named = _as_pairs(pairs)
+        given = find_ids(named.ravel(), ids, n_items, "pairs", "row").reshape(-1, 2)
     first, second = given.T
     together = np.ones(len(given), dtype=bool) if same is None else np.asarray(same)
     if together.shape != (len(given),) or not np.isin(together, (0, 1)).all():
@@ -280,6 +371,41 @@ def check_pairs(pairs: Any, same: Any, n_items: int) -> tuple[IndexArray, BoolAr
     return np.column_stack([low, high])[kept], (votes > 0)[kept]
 
 
+def _as_pairs(pairs: Any) -> Array:
+    """Pairs of ids, as they come."""
+    named = np.asarray(pairs, dtype=object if isinstance(pairs, (list, tuple)) else None)
+    if named.size == 0:
+        return np.empty((0, 2), dtype=np.int64)
+    if named.ndim != 2 or named.shape[1] != 2:
+        raise InvalidDataError(f"pairs must hold two ids each, got an array of shape {named.shape}")
+    return named
+
+
+def _apart(X: Any, ids: Any) -> tuple[Any, Any]:
+    """Features, and what the items are called: as given, in a column of a frame, or its index."""
+    if ids is None:
+        is_pandas = hasattr(X, "columns") and hasattr(X, "index")
+        found = labels_of(X.index, "the index of X") if is_pandas else None
+        return X, None if found is None else found.values
+    if not isinstance(ids, str):
+        return X, as_id_array(ids, "ids")
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        raise ParameterError(f"ids={ids!r} names a column, but X is no frame; pass the ids themselves")
+    if ids not in frame.columns:
+        raise ParameterError(f"ids={ids!r} is no column of X, which has {', '.join(frame.columns[:5])}")
+    codes, names = encode_ids(frame[ids], ids)
+    refuse_repeated(codes, names, ids)
+    return frame.drop(ids).to_native(), names[codes]
+
+
+def _nearest(points: FloatArray, centres: FloatArray) -> IndexArray:
+    """The nearest centre of each point; among equals the first."""
+    lengths = np.einsum("ij,ij->i", centres, centres)
+    nearest: IndexArray = np.argmin(lengths - 2.0 * (points @ centres.T), axis=1)
+    return nearest
+
+
 def pair_matrix(pairs: IndexArray, same: BoolArray, n_items: int, dtype: Any = np.float64) -> Observations:
     """Symmetric matrix of ones (together) and stored zeros (apart).
 
@@ -294,15 +420,26 @@ def pair_matrix(pairs: IndexArray, same: BoolArray, n_items: int, dtype: Any = n
     return Observations.from_triples(rows, cols, values, (n_items, n_items))
 
 
-def spectral_embedding(left: FloatArray, right: FloatArray, n_axes: int) -> FloatArray:
-    """Leading positive part of ``(left right' + right left')/2`` as ``E E'``, without forming it."""
+def spectral_embedding(left: FloatArray, right: FloatArray, n_axes: int) -> tuple[FloatArray, FloatArray]:
+    """Leading positive part of ``(left right' + right left')/2`` as ``E E'``, without forming it.
+
+    Returns
+    -------
+    embedding : ndarray of shape (n_items, n_axes or fewer)
+        E.
+    projection : ndarray of shape (2 width, n_axes or fewer)
+        P with ``E = [left right] P``, so that other items have an embedding, too: E is made of eigenvectors,
+        hence ``E = (left right' + right left')/2 E / d`` with the eigenvalues d.
+    """
     width = left.shape[1]
-    basis, small = np.linalg.qr(np.hstack([left, right]).astype(np.float64))
+    both = np.hstack([left, right]).astype(np.float64)
+    basis, small = np.linalg.qr(both)
     swap = 0.5 * small[:, :width] @ small[:, width:].T
     values, vectors = np.linalg.eigh(swap + swap.T)
     picked = np.argsort(-values)[:n_axes]
     picked = picked[values[picked] > 1e-12 * max(float(np.abs(values).max(initial=0.0)), 1e-300)]
     if picked.size == 0:  # nothing was learned: all items look alike
-        return np.zeros((left.shape[0], 1))
+        return np.zeros((left.shape[0], 1)), np.zeros((2 * width, 1))
     embedding: FloatArray = basis @ (vectors[:, picked] * np.sqrt(values[picked]))
-    return embedding
+    met = both.T @ embedding / (2.0 * values[picked])
+    return embedding, np.vstack([met[width:], met[:width]])
