@@ -100,6 +100,46 @@ UNSEEN_INLINE Vec4<T> sum_each(Vec<T> a, Vec<T> b, Vec<T> c, Vec<T> d) {
   return __builtin_shufflevector(ab, cd, 0, 1, 4, 5) + __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
 }
 
+template <int... At>
+struct Places {};
+template <int N, int... At>
+struct PlacesTo : PlacesTo<N - 1, N - 1, At...> {};
+template <int... At>
+struct PlacesTo<0, At...> {
+  using type = Places<At...>;
+};
+
+// Of a 2 x 2 square of blocks that are `step` lanes wide, exchange the two off the diagonal.
+template <int step, class V, int... At>
+UNSEEN_INLINE void exchange(V& a, V& b, Places<At...>) {
+  constexpr int n = sizeof...(At);
+  const V upper = __builtin_shufflevector(a, b, ((At & step) ? n + At - step : At)...);
+  b = __builtin_shufflevector(a, b, ((At & step) ? n + At : At + step)...);
+  a = upper;
+}
+
+template <class T, int step>
+UNSEEN_INLINE void turn_blocks(Vec<T> (&rows)[lanes<T>]) {
+  if constexpr (step < lanes<T>) {
+#pragma GCC unroll 16
+    for (int i = 0; i < lanes<T>; ++i) {
+      if (!(i & step)) exchange<step>(rows[i], rows[i + step], typename PlacesTo<lanes<T>>::type());
+    }
+    turn_blocks<T, 2 * step>(rows);
+  }
+}
+
+// The transposed square of as many rows as a vector has lanes.
+template <class T>
+UNSEEN_INLINE void turn_square(const T* from, Size from_row, T* to, Size to_row) {
+  Vec<T> rows[lanes<T>];
+#pragma GCC unroll 16
+  for (int i = 0; i < lanes<T>; ++i) rows[i] = load(from + i * from_row);
+  turn_blocks<T, 1>(rows);
+#pragma GCC unroll 16
+  for (int i = 0; i < lanes<T>; ++i) store(to + i * to_row, rows[i]);
+}
+
 template <class T>
 UNSEEN_INLINE T epsilon();
 template <>

@@ -14,6 +14,9 @@ struct Candidate {
   std::int64_t id;
 };
 
+template <int R>
+struct Count {};
+
 template <class T>
 UNSEEN_INLINE bool worse(const Candidate<T>& a, const Candidate<T>& b) {
   return a.score < b.score || (a.score == b.score && a.id > b.id);
@@ -94,11 +97,19 @@ UNSEEN_INLINE bool any_above(const Vec<T> (&scores)[tile_vectors], T bound) {
 template <class T, class I>
 void pack_panel(const TopkProblem<T, I>& problem, Size p, T* out) {
   constexpr Size panel = tile_vectors * lanes<T>;
-  const Size rank = problem.rank;
+  const Size rank = problem.rank, first = p * panel, count = smaller(panel, problem.n_cols - first);
+  const T* right = problem.right + first * rank;
+  // Squares of whole vectors are turned in registers: storing number by number would cost more than the
+  // products of a few rows.
+  const Size whole = count == panel ? rank / lanes<T> * lanes<T> : 0;
+  for (Size l = 0; l < whole; l += lanes<T>) {
+    for (int v = 0; v < tile_vectors; ++v) {
+      turn_square(right + v * lanes<T> * rank + l, rank, out + l * panel + v * lanes<T>, panel);
+    }
+  }
   for (Size c = 0; c < panel; ++c) {
-    const Size j = p * panel + c;
-    for (Size l = 0; l < rank; ++l) {
-      out[l * panel + c] = j < problem.n_cols ? problem.right[j * rank + l] : T(__builtin_nan(""));
+    for (Size l = whole; l < rank; ++l) {
+      out[l * panel + c] = c < count ? right[c * rank + l] : T(__builtin_nan(""));
     }
   }
 }
@@ -131,17 +142,15 @@ void offer_panel(const TopkProblem<T, I>& problem, Size first, Size n_rows, Size
                  const T* left, BestOfRow<T>* best) {
   constexpr Size panel = tile_vectors * lanes<T>;
   const Size rank = problem.rank;
+  const auto offer = [&]<int R>(Size r, Count<R>) {
+    Vec<T> sums[R][tile_vectors] = {};
+    tile_product<R, tile_vectors>(left + r * rank, rank, Size(1), packed, panel, rank, sums);
+    for (int t = 0; t < R; ++t) offer_scores(problem, first + r + t, p, sums[t], best[r + t]);
+  };
   Size r = 0;
-  for (; r + tile_rows <= n_rows; r += tile_rows) {
-    Vec<T> sums[tile_rows][tile_vectors] = {};
-    tile_product<tile_rows, tile_vectors>(left + r * rank, rank, Size(1), packed, panel, rank, sums);
-    for (int t = 0; t < tile_rows; ++t) offer_scores(problem, first + r + t, p, sums[t], best[r + t]);
-  }
-  for (; r < n_rows; ++r) {
-    Vec<T> sums[1][tile_vectors] = {};
-    tile_product<1, tile_vectors>(left + r * rank, rank, Size(1), packed, panel, rank, sums);
-    offer_scores(problem, first + r, p, sums[0], best[r]);
-  }
+  for (; r + tile_rows <= n_rows; r += tile_rows) offer(r, Count<tile_rows>());
+  for (; r + 2 <= n_rows; r += 2) offer(r, Count<2>());
+  if (r < n_rows) offer(r, Count<1>());
 }
 
 template <class T, class I>

@@ -8,7 +8,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -27,6 +27,7 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+ENCODED = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 log = logging.getLogger("unseen.serve")
 
 
@@ -80,7 +81,7 @@ class Guard:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                MutableHeaders(scope=message).update(HEADERS)
+                message["headers"] = [*message.get("headers", ()), *ENCODED]
             await send(message)
 
         self._metrics.in_progress += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import signal
 import socket
@@ -128,6 +129,9 @@ def serve(settings: Settings, started: Callable[[str], None] | None = None) -> N
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING)
     # What is wrong with the model is said before anything is open; no thread starts here, before a fork.
     build_app(replace(settings, n_jobs=1))
+    # What is imported by now stays: no later collection need look at it, which would take a request's time.
+    gc.collect()
+    gc.freeze()
     if settings.workers > 1 and settings.n_jobs is None:
         settings = replace(settings, n_jobs=max(1, check_n_jobs(None) // settings.workers))
     config = uvicorn.Config(
