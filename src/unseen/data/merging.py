@@ -130,21 +130,29 @@ def merge_cells(
         there = place < old.nnz
         there[there] = old_keys[place[there]] == keys[there]
         gone[place[there]] = True
-    kept = ~gone
-    at = np.searchsorted(old_keys[kept], new_keys)
-    keys = np.insert(old_keys[kept], at, new_keys)
-    rows, cols = np.divmod(keys, shape[1])
-    index = index_dtype((shape[0], shape[1]), keys.size)
+    kept = ~gone if gone.any() else slice(None)
+    left = old_keys[kept]
+    at = np.searchsorted(left, new_keys)
+    # Where new cells come to lie among all; the old ones keep their order around them.
+    fresh = np.zeros(left.size + new_keys.size, dtype=bool)
+    fresh[at + np.arange(new_keys.size)] = True
+    index = index_dtype((shape[0], shape[1]), fresh.size)
+    new_rows, new_cols = np.divmod(new_keys, shape[1])
+    counts = np.zeros(shape[0], dtype=np.int64)
+    counts[: old.shape[0]] = np.diff(old.indptr)
+    counts += np.bincount(new_rows, minlength=shape[0])
+    counts -= np.bincount(old_keys[gone] // shape[1], minlength=shape[0])
     indptr = np.zeros(shape[0] + 1, dtype=index)
-    np.cumsum(np.bincount(rows, minlength=shape[0]), out=indptr[1:])
-    pattern = Pattern(indptr, cols.astype(index), (shape[0], shape[1]))
-    values = _inserted(old.values[kept], at, None if new is None else new.values[order])
+    np.cumsum(counts, out=indptr[1:])
+    cols = _woven(old.indices[kept], fresh, new_cols, index)
+    pattern = Pattern(indptr, cols, (shape[0], shape[1]))
+    values = _woven(old.values[kept], fresh, None if new is None else new.values[order])
     changed = np.concatenate([old_keys[gone], new_keys])
     row_changed, col_changed = (np.zeros(length, dtype=bool) for length in shape)
     row_changed[changed // shape[1]] = True
     col_changed[changed % shape[1]] = True
     row_changed[old.shape[0] :], col_changed[old.shape[1] :] = True, True
-    weights = _weights(old, new, kept, at, order, decay)
+    weights = _weights(old, new, kept, fresh, order, decay)
     if decay != 1.0:
         row_changed[:], col_changed[:] = True, True
     cells = Observations(pattern, values, row_ids, col_ids, weights, old.origin)
@@ -259,15 +267,22 @@ def _keys(
     return keys[order], order
 
 
-def _inserted(old: FloatArray, at: Array, new: FloatArray | None) -> FloatArray:
-    if new is None:
-        return old
-    out: FloatArray = np.insert(old, at, new.astype(old.dtype, copy=False))
+def _woven(old: Array, fresh: BoolArray, new: Array | None, dtype: Any = None) -> Any:
+    """Old entries in their order, with new ones at the places that are theirs."""
+    out = np.empty(fresh.size, dtype=old.dtype if dtype is None else dtype)
+    out[~fresh] = old
+    if new is not None:
+        out[fresh] = new
     return out
 
 
 def _weights(
-    old: Observations, new: Observations | None, kept: BoolArray, at: Array, order: Array, decay: float
+    old: Observations,
+    new: Observations | None,
+    kept: BoolArray | slice,
+    fresh: BoolArray,
+    order: Array,
+    decay: float,
 ) -> FloatArray | None:
     """Weights of all cells; None where all are one."""
     if old.weights is None and decay == 1.0 and (new is None or new.weights is None):
@@ -276,4 +291,5 @@ def _weights(
     after = None
     if new is not None:
         after = (np.ones_like(new.values) if new.weights is None else new.weights)[order]
-    return _inserted((before[kept] * decay).astype(old.dtype), at, after)
+    woven: FloatArray = _woven((before[kept] * decay).astype(old.dtype), fresh, after)
+    return woven

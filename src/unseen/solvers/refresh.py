@@ -21,7 +21,7 @@ __all__ = ["Pace", "Refreshed", "refresh"]
 
 SAMPLE, SHARE = 400, 0.01
 """Rows and columns that are solved on trial, to estimate what all of them would bring: at least so many."""
-ENOUGH, MAX_SWEEPS = 0.005, 5
+ENOUGH, MAX_SWEEPS = 0.003, 5
 """Sweeps over everything follow while the estimated drift is above this, and so many at most."""
 
 
@@ -47,27 +47,30 @@ class Refreshed(NamedTuple):
 
 
 class Pace(NamedTuple):
-    """How the sweeps of the last fit ended.
+    """What the sweeps of the last fit took from the objective.
 
     Attributes
     ----------
-    rate : float
-        Ratio of what the last two sweeps took from the objective.
+    reach : float
+        What all further sweeps take, in terms of the next one. New cells are a disturbance here and there,
+        which goes quickly, as at the start of a fit; what many updates leave behind goes slowly, as at its
+        end. This is the geometric mean of the two.
     left : float
-        What one more would have taken: a new fit would leave that as well.
+        What one more sweep would have taken: a new fit would leave that as well.
     """
 
-    rate: float
+    reach: float
     left: float
 
     @classmethod
     def of(cls, objectives: Sequence[float]) -> Pace:
         """From the objectives of the sweeps."""
-        steps = np.maximum(-np.diff(objectives[-3:]), 0.0)
-        if len(steps) < 2 or steps[0] == 0:
-            return cls(0.0, float(steps[-1]) if len(steps) else 0.0)
-        rate = min(float(steps[1] / steps[0]), 0.95)
-        return cls(rate, float(steps[1]) * rate)
+        steps = np.maximum(-np.diff(objectives), 0.0)
+        if len(steps) < 2 or steps[0] == 0 or steps[-2] == 0:
+            return cls(1.0, float(steps[-1]) if len(steps) else 0.0)
+        rate = min(float(steps[-1] / steps[-2]), 0.95)
+        at_start = float(steps.sum() / steps[0])
+        return cls(float(np.sqrt(at_start / (1.0 - rate))), float(steps[-1]) * rate)
 
 
 def refresh(
@@ -83,8 +86,11 @@ def refresh(
 
     Each half sweep is exact for what it solves, so the objective never rises. What the rows and columns that
     were left alone would bring is estimated from a sample of them: a quadratic lies by d'Ad/2 above its
-    minimum, with d the distance to it and A its second derivative. At the rate of the fit's last sweeps that
+    minimum, with d the distance to it and A its second derivative. At the pace of the fit's own sweeps that
     gives the drift; while it is large, sweeps over everything follow.
+
+    Columns come before rows, as in :class:`ALS`. A row of zeros, as new ones are, says nothing about columns,
+    so such rows come before all.
 
     Parameters
     ----------
@@ -115,6 +121,9 @@ def refresh(
     parts = [_some(terms, some) for terms, some in zip((in_columns, by_row), picked, strict=True)]
     everything = np.arange(cells.shape[1]), np.arange(cells.shape[0])
     col_kept, row_kept = _Kept(col_side, problem.n_threads), _Kept(row_side, problem.n_threads)
+    empty = picked[1][~row_side.factors[picked[1]].any(axis=1)]
+    if empty.size:
+        row_kept.solve(col_kept, _some(by_row, empty), empty, options)
     for count in range(1 + MAX_SWEEPS):
         if count == 1:
             parts, picked = [in_columns, by_row], list(everything)
@@ -175,7 +184,7 @@ def _drift(
     if not np.isfinite(objective):
         raise DivergedError(f"the objective became {objective} when the new cells were taken in")
     left = sum(_excess(sides[at], sides[1 - at], cells[at], exact, rng) for at in (1, 0))
-    excess = max(left - pace.left, 0.0) / (1.0 - pace.rate)
+    excess = max(left - pace.left, 0.0) * pace.reach
     return float(excess / max(abs(objective), np.finfo(float).tiny)), objective
 
 
