@@ -267,8 +267,8 @@ template <class T, class I>
 void test_all() {
   using namespace unseen::UNSEEN_ISA;
   const unseen::Kernels<T, I> kernels{sddmm<T, I>,     spmm<T, I>, spmm_t<T, I>, als_solve<T, I>,
-                                      als_draw<T, I>,  normals<T>, ccd_sweep<T, I>, topk<T, I>,
-                                      gram<T>};
+                                      als_draw<T, I>,  normals<T>, signs<T, I>, ccd_sweep<T, I>,
+                                      topk<T, I>,      gram<T>};
   const double tolerance = sizeof(T) == 4 ? 2e-4 : 1e-9;
   for (const Size rank : {1, 17, 70}) {
     for (const auto& [n, m] : {std::pair<Size, Size>{1, 1}, {2, 70}, {60, 7}}) {

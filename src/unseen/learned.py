@@ -243,8 +243,8 @@ NEEDED: dict[str, dict[str, Check | None]] = {
         "n_features_in_": count("d", 1),
         "embedding_": numbers("n", "k"),
         "labels_": numbers("n", kinds="i", low=0),
-        "completer_": part("Completer"),
     },
+    "PlacingClusterer": {"completer_": part("Completer")},
     "SPPMIEmbedding": {
         "n_features_in_": count("l", 1),
         "embedding_": numbers("n", "k"),
@@ -465,7 +465,7 @@ def try_model(model: Any, sizes: Sizes, most: int) -> None:
         tasks = [lambda: model.predict_topk(row, 1), lambda: model.predict(row)]
         if hasattr(model, "predict_proba"):
             tasks.append(lambda: model.predict_proba(row))
-    elif is_a(model, "PairClusterer"):
+    elif is_a(model, "PlacingClusterer"):
         tasks = [lambda: model.predict(_blank_row(sizes["d"]))]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -108,7 +108,7 @@ class Report:
     >>> from unseen.report import Report
     >>> page = Report("Results").section("First", "Two methods.")
     >>> page = page.table(["method", "RMSE"], [["mean", 1.0], ["model", 0.5]], best=1)
-    >>> "<td>model</td>" in page.html()
+    >>> "<td>mean</td>" in page.html()
     True
     """
 

@@ -66,6 +66,8 @@ def test_every_method_of_the_table_fits(run, files, tmp_path):
         given = [*inputs[method.task], *(features if "imc" in name else [])]
         if name == "spectral-filter":  # nothing is iterated, and there is no share of hidden positives
             given = [liked, "--set", "rank=3"]
+        elif name == "item-neighbors":
+            given = [liked, "--set", "n_neighbors=3"]
         ended = run("fit", *given, "--method", name, "--out", tmp_path / name, "--json", "--n-jobs", 1)
         assert ended.document["estimator"] == method.estimator
         assert (

@@ -12,7 +12,7 @@ import pytest
 
 import unseen
 from unseen import MCCC, GIMCClustering, PUClustering
-from unseen.estimators.pair_clustering import PairClusterer
+from unseen.estimators.pair_clustering import PlacingClusterer
 from unseen.exceptions import InvalidDataError, ParameterError, UnknownIdError
 from unseen.metrics import pair_error
 
@@ -39,7 +39,7 @@ def items(n: int = 160, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarr
 @pytest.mark.parametrize(
     "model", MODELS, ids=lambda model: f"{type(model).__name__}{model.get_params()['n_init']}"
 )
-def test_new_items_go_where_they_belong(model: PairClusterer, tmp_path: Path) -> None:
+def test_new_items_go_where_they_belong(model: PlacingClusterer, tmp_path: Path) -> None:
     X, y, pairs, same = items()
     model.fit(X[:120], pairs=pairs, same=same)
     np.testing.assert_array_equal(model.predict(X[:120]), model.labels_)

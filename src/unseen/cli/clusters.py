@@ -14,7 +14,7 @@ from unseen.cli.output import Output
 from unseen.cli.sources import find
 from unseen.cli.tables import Table
 from unseen.data import Vocabulary
-from unseen.exceptions import InvalidDataError, UnknownIdError
+from unseen.exceptions import InvalidDataError, NotInductiveError, UnknownIdError
 from unseen.typing import Array, BoolArray, IndexArray
 
 __all__ = ["describe_clusters", "fit_clusters", "is_of_clusters", "predict_clusters"]
@@ -133,6 +133,10 @@ def predict_clusters(
     """
     from unseen.cli.sinks import Records, TableWriter
 
+    if not hasattr(model, "predict"):
+        raise NotInductiveError(
+            f"{type(model).__name__} learns nothing of features and cannot place new items"
+        )
     source = getattr(model, "source_", None) or {}
     known = model.item_ids_ or Vocabulary([])
     file = FeatureFile(items, id_column, encoding)

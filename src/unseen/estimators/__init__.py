@@ -13,7 +13,7 @@ from unseen.estimators.goal_directed import GIMC
 from unseen.estimators.inductive import IMC
 from unseen.estimators.item_neighbors import ItemNeighbors
 from unseen.estimators.mixed_linear import MixedLinear
-from unseen.estimators.pair_clustering import PairClusterer, PUClustering
+from unseen.estimators.pair_clustering import PairClusterer, PlacingClusterer, PUClustering
 from unseen.estimators.pu import BiasMC, ShiftMC
 from unseen.estimators.pu_inductive import BiasIMC, ShiftIMC
 from unseen.estimators.side_information import DirtyIMC, Maxide
@@ -44,6 +44,7 @@ __all__ = [
     "MixedLinear",
     "PUClustering",
     "PairClusterer",
+    "PlacingClusterer",
     "ShiftIMC",
     "ShiftMC",
     "SoftImpute",

@@ -11,7 +11,7 @@ import numpy as np
 
 from unseen.cores import LowRank
 from unseen.estimators.completion import Completion
-from unseen.estimators.pair_clustering import PairClusterer, pair_matrix
+from unseen.estimators.pair_clustering import PlacingClusterer, pair_matrix
 from unseen.exceptions import DataWarning, InvalidDataError, ParameterError
 from unseen.losses import Squared
 from unseen.maps import FeatureMap, Fourier, Nystrom, Standardized, Whitened, WithOnes
@@ -27,7 +27,7 @@ RELATIVE_CUT = 1e-10
 """Singular values of the row factors below this share of the largest are rounding."""
 
 
-class ObservedPairClusterer(PairClusterer):
+class ObservedPairClusterer(PlacingClusterer):
     """Complete the matrix of known pairs by low rank, then cluster the space of its row factors."""
 
     completer_: Completion

@@ -42,7 +42,7 @@ from unseen.validation import (
     held,
 )
 
-__all__ = ["PUClustering", "PairClusterer"]
+__all__ = ["PUClustering", "PairClusterer", "PlacingClusterer"]
 
 BLOCK_ITEMS = 1 << 16
 """Items that are embedded at a time."""
@@ -51,14 +51,11 @@ BLOCK_ITEMS = 1 << 16
 class PairClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the estimators that cluster items from known pairs.
 
-    Subclasses implement ``_fit_pairs``, which sets ``embedding_`` and ``projection_`` and calls
-    ``_find_clusters``, and ``_factors_of``, whose product with ``projection_`` is the embedding of any items.
+    Subclasses implement ``_fit_pairs``, which sets ``embedding_`` and ``labels_``.
     """
 
     labels_: IndexArray
-    cluster_centers_: FloatArray
     embedding_: FloatArray
-    projection_: FloatArray
     item_ids_: Vocabulary | None
     item_column_: str | None
     n_features_in_: int
@@ -106,6 +103,46 @@ class PairClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = features.shape[1]
         return self
 
+    def _read_items(self, X: Any) -> Features:
+        features = held(check_features(X, None, "X"))
+        for count, what in zip(features.shape, ("sample", "feature"), strict=True):
+            if count == 0:
+                raise InvalidDataError(
+                    f"X has 0 {what}(s) (shape={features.shape}) while a minimum of 1 is required."
+                )
+        return features
+
+    @abstractmethod
+    def _fit_pairs(self, features: Features, pairs: IndexArray, same: BoolArray) -> None:
+        """Learn from validated input; each unordered pair is there once."""
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted model to a directory, replacing an older one only when complete.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Directory to write; see :func:`unseen.load`.
+        """
+        check_is_fitted(self)
+        io.save(self, path)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class PlacingClusterer(PairClusterer):
+    """Base of the clusterers that learn of features, and so place new items.
+
+    ``_fit_pairs`` also sets ``projection_`` and calls ``_find_clusters``; the product of ``_factors_of`` with
+    ``projection_`` is the embedding of any items.
+    """
+
+    cluster_centers_: FloatArray
+    projection_: FloatArray
+
     def predict(self, X: Any) -> IndexArray:
         """Clusters of items, new ones or those of training.
 
@@ -143,15 +180,6 @@ class PairClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 labels[start : start + BLOCK_ITEMS] = _nearest(points, self.cluster_centers_)
         return labels
 
-    def _read_items(self, X: Any) -> Features:
-        features = held(check_features(X, None, "X"))
-        for count, what in zip(features.shape, ("sample", "feature"), strict=True):
-            if count == 0:
-                raise InvalidDataError(
-                    f"X has 0 {what}(s) (shape={features.shape}) while a minimum of 1 is required."
-                )
-        return features
-
     def _find_clusters(self, seed: int) -> None:
         """Cluster the embedding by k-means."""
         from sklearn.cluster import KMeans  # 20 MiB of modules that the other models do without
@@ -164,28 +192,8 @@ class PairClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def _factors_of(self, features: Features) -> FloatArray:
         """Factors of items, which ``projection_`` takes to their embedding."""
 
-    @abstractmethod
-    def _fit_pairs(self, features: Features, pairs: IndexArray, same: BoolArray) -> None:
-        """Learn from validated input; each unordered pair is there once."""
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted model to a directory, replacing an older one only when complete.
-
-        Parameters
-        ----------
-        path : str or path-like
-            Directory to write; see :func:`unseen.load`.
-        """
-        check_is_fitted(self)
-        io.save(self, path)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-
-class PUClustering(PairClusterer):
+class PUClustering(PlacingClusterer):
     """Clustering from a few positive pairs, through features (PU, section on clustering).
 
     Items i and j belong together with score x_i' D x_j, learned as in :class:`BiasIMC` from the

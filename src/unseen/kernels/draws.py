@@ -112,7 +112,7 @@ def signs(
         ("block", block, 32),
         ("first_row", first_row, 62),
     ):
-        if check_count(name, value, minimum=0) >> bits:
+        if check_count(name, value, minimum=0, maximum=None) >> bits:
             raise ParameterError(f"{name} must be below 2**{bits}, got {value}")
     rate, size = args.number("rate", rate), args.number("size", size)
     if not 0 < rate <= 1:

@@ -54,7 +54,8 @@ class LEML(FactoredClassifier):
     max_iter : int, default=30
         Limit of sweeps.
     tol : float, default=1e-4
-        Stop when a sweep lowers the objective by less than this share.
+        Stop when a sweep lowers the objective by less than this share. Conjugate gradients stop at this share
+        of their right side, and at 1e-4 at most.
     cg_steps : int, default=20
         Limit of conjugate-gradient steps in a sweep, from the W of the last.
     threshold : float, default=0.5
@@ -147,7 +148,7 @@ class LEML(FactoredClassifier):
         n_sides = Y.shape[1] if side is None else side.shape[1]
         start = {"0.row": W, "0.col": np.broadcast_to(X.dtype.type(0), (n_sides, rank))}
         monitor = Monitor(max_iter, tol, verbose=self.verbose, label="LEML")
-        state = UniformALS(cg_steps=cg_steps).solve(problem, start, rng, monitor)
+        state = UniformALS(cg_steps=cg_steps, cg_tol=min(1e-4, tol)).solve(problem, start, rng, monitor)
         self.history_, self.n_iter_ = monitor.history, len(monitor.history)
         self.converged_ = monitor.converged
         self.coef_, self.intercept_ = state["0.row"][:d], state["0.row"][d:].sum(axis=0)
