@@ -15,8 +15,11 @@ from unseen.kernels.cuda.programs import ARCHITECTURES, cell_program, frame_prog
 FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 
 FEW_BYTES = 32
-"""What a kernel may leave outside of registers: which kernels leave a few bytes there, and how many, differs from one
-release of the compiler to the next (8 bytes in one program or another); a spill that costs time is hundreds."""
+"""What a kernel may leave outside of registers.
+
+Which kernels leave a few bytes there, and how many, differs from one release of the compiler to
+the next (8 bytes in one program or another); a spill that costs time is hundreds.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +57,8 @@ def check(nvrtc, program, arch):
     frames = FRAME.findall(log)
     assert len(frames) >= len(program.kernels) or not frames
     assert len(re.findall(r"Used \d+ registers", log)) == len(program.kernels), log
-    assert all(int(number) <= FEW_BYTES for numbers in frames for number in numbers), (program.name, arch, log)
+    left = [int(number) for numbers in frames for number in numbers]
+    assert max(left, default=0) <= FEW_BYTES, (program.name, arch, log)
 
 
 @pytest.mark.parametrize(
