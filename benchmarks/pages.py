@@ -27,8 +27,10 @@ from benchmarks import (
     which_method,
 )
 from benchmarks._store import ROOT
+from papers import changes
 from papers.catalogue import EXPERIMENTS
 from papers.display import markdown
+from papers.page import WHO
 from papers.runner import Outcome, read
 
 DOCS = ROOT / "docs"
@@ -41,6 +43,7 @@ SUITES = {
     "guide/distributed.md": (_distributed_tables,),
     "guide/updates.md": (updates,),
     "guide/which_method.md": (which_method,),
+    "papers/claims.md": (changes,),
     "papers/exmlds.md": (exmlds_speed,),
     "papers/gimc.md": (gimc_speed,),
     "papers/mixed.md": (mixed_cold, mixed_scale),
@@ -67,8 +70,9 @@ def shown(kind: str, what: str, suites: dict[str, str]) -> str:
     if kind == "table":
         return suites[what] if what in suites else outcome(name).tables()[part].markdown()
     if kind == "claims":
-        lines = [[c.text, f"**{c.verdict}**", c.why] for name in what.split() for c in outcome(name).claims()]
-        return markdown(["claim", "verdict", "found"], lines)
+        claims = [claim for name in what.split() for claim in outcome(name).claims()]
+        lines = [[claim.text, WHO[claim.source], f"**{claim.verdict}**", claim.why] for claim in claims]
+        return markdown(["claim", "who says so", "verdict", "found"], lines)
     return f"![{outcome(name).figures()[int(part)][1]}](../results/{name}-{part}.svg)"
 
 

@@ -211,18 +211,18 @@ def tables(rows: list[Row]) -> dict[str, Table]:
 
 def claims(rows: list[Row]) -> list[Claim]:
     return [
-        Claim.judged(
-            "features of the businesses lower the error below that of biases (ours)",
+        Claim.ours(
+            "features of the businesses lower the error below that of biases",
             [row["rmse"]["features + biases"] < row["rmse"]["BiasModel"] for row in rows],
             "one case for each fold",
         ),
-        Claim.judged(
-            "augmented factors on top of them lower it further (ours)",
+        Claim.ours(
+            "augmented factors on top of them lower it further",
             [row["rmse"]["features + AugmentedMF"] < row["rmse"]["features + biases"] for row in rows],
             "one case for each fold",
         ),
-        Claim.judged(
-            "trees over all predictions are below biases (ours)",
+        Claim.ours(
+            "trees over all predictions are below biases",
             [row["rmse"]["trees over all"] < row["rmse"]["BiasModel"] for row in rows],
             "one case for each fold",
         ),

@@ -11,7 +11,7 @@ import numpy as np
 
 from papers.display import Table, printed, with_spread
 from papers.exmlds_contenders import SETS, Setting, rows_of
-from papers.experiment import Claim, Experiment, Row, Unit, Verdict, grouped
+from papers.experiment import Claim, Experiment, Row, Unit, about, grouped
 from unseen.metrics import (
     frequency_bins,
     label_propensities,
@@ -250,6 +250,11 @@ def claims(rows: list[Row]) -> list[Claim]:
             for method in ("ExMLDS1", "SLEEC", "LEML")
         ),
         Claim.judged(
+            "ExMLDS1 is more accurate than SLEEC (abstract)",
+            [gap > 0 for gap in gaps("ExMLDS1", "SLEEC")],
+            f"{every}; the paper's own table 3 has SLEEC ahead on most sets",
+        ),
+        Claim.judged(
             "ExMLDS1 is competitive with SLEEC",
             [gap >= -1 for gap in gaps("ExMLDS1", "SLEEC")],
             f"at most a point below; {every}",
@@ -272,25 +277,33 @@ def claims(rows: list[Row]) -> list[Claim]:
         ),
         Claim.judged(
             "about 14 times faster on Bibtex, 5 times on Delicious",
-            [
-                ratio >= 0.7 * PAPER_SECONDS[name][2] / PAPER_SECONDS[name][0]
-                for name, ratio in faster.items()
-            ],
-            "at least 70 % of the ratio of the paper's table 2",
+            [about(ratio, PAPER_SECONDS[name][2] / PAPER_SECONDS[name][0]) for name, ratio in faster.items()],
+            "within a factor of two of the ratio of the paper's table 2, more or less",
         ),
         Claim.judged(
             "ExMLDS2 is slower than ExMLDS1",
             [own["ExMLDS2"] > own["ExMLDS1"] for own in took.values() if {"ExMLDS1", "ExMLDS2"} <= set(own)],
             "processor seconds of fits",
         ),
-        Claim(
+        Claim.untested(
             "ExMLDS1 is best on MediaMill and Delicious-200K",
-            Verdict.UNTESTED,
             "only a part of MediaMill is at hand; the paper's own table has DXML and SLEEC ahead at P@1",
         ),
-        Claim(
+        Claim.untested(
             "EURLex: 77.55 / 64.18 / 52.51, SLEEC 79.52 / 64.27 / 52.32",
-            Verdict.UNTESTED,
+            "the data could not be had",
+        ),
+        Claim.untested(
+            "table 3, MediaMill: 87.49 / 72.62 / 58.46, SLEEC 87.37 / 72.60 / 58.39",
+            "only a part of the rows is at hand",
+        ),
+        Claim.untested(
+            "table 3, Delicious-200K: 46.07 / 41.15 / 38.57, SLEEC 47.50 / 42.00 / 39.20",
+            "the data could not be had",
+        ),
+        Claim.untested(
+            "table 2, EURLex, MediaMill and Delicious-200K: ExMLDS1 takes 581, 1,200 and 1,937 s, SLEEC "
+            "4,660, 8,912 and 10,000 s",
             "the data could not be had",
         ),
     ]

@@ -14,7 +14,18 @@ from papers.display import Table
 from unseen import Observations
 from unseen.typing import Array
 
-__all__ = ["Claim", "Experiment", "Figure", "Row", "Unit", "Verdict", "grouped", "take_out"]
+__all__ = [
+    "Claim",
+    "Experiment",
+    "Figure",
+    "Row",
+    "Source",
+    "Unit",
+    "Verdict",
+    "about",
+    "grouped",
+    "take_out",
+]
 
 Row = dict[str, Any]
 """One measurement: plain values by name."""
@@ -29,22 +40,51 @@ class Verdict(StrEnum):
     UNTESTED = "can't be tested here"
 
 
+class Source(StrEnum):
+    """Who makes a claim."""
+
+    PAPER = "paper"
+    OURS = "ours"
+
+
 @dataclass(frozen=True)
 class Claim:
-    """What a paper says, what was found, and in which words."""
+    """What a paper or this library says, what was found, and in which words."""
 
     text: str
     verdict: Verdict
     why: str
+    source: Source = Source.PAPER
 
     @classmethod
-    def judged(cls, text: str, cases: Iterable[bool], why: str) -> Claim:
+    def judged(cls, text: str, cases: Iterable[bool], why: str, source: Source = Source.PAPER) -> Claim:
         """Holds if all cases do, partly if some do."""
         found = list(cases)
         if not found:
-            return cls(text, Verdict.UNTESTED, f"no case was run; {why}")
+            return cls(text, Verdict.UNTESTED, f"no case was run; {why}", source)
         verdict = Verdict.HOLDS if all(found) else Verdict.PARTLY if any(found) else Verdict.FAILS
-        return cls(text, verdict, f"{why} ({sum(found)} of {len(found)} cases)")
+        return cls(text, verdict, f"{why} ({sum(found)} of {len(found)} cases)", source)
+
+    @classmethod
+    def ours(cls, text: str, cases: Iterable[bool], why: str) -> Claim:
+        """The same for what no paper says."""
+        return cls.judged(text, cases, why, Source.OURS)
+
+    @classmethod
+    def untested(cls, text: str, why: str) -> Claim:
+        """What a paper says and nobody can check here, and why not."""
+        return cls(text, Verdict.UNTESTED, why)
+
+
+def about(found: float, said: float, factor: float = 2.0) -> bool:
+    """Whether a number is as good as another, from both sides.
+
+    Examples
+    --------
+    >>> about(9.0, 5.0), about(31.0, 5.0), about(2.0, 5.0)
+    (True, False, False)
+    """
+    return said / factor <= found <= said * factor
 
 
 @dataclass(frozen=True)

@@ -135,12 +135,12 @@ def claims(rows: list[Row]) -> list[Claim]:
             [e["IMC-RFF"] <= e["IMC"] for e in figure],
             why,
         ),
-        Claim.judged(
-            "where features act through hidden waves (ours), a learned map is below all others",
+        Claim.ours(
+            "where features act through hidden waves, a learned map is below all others",
             [e["GIMC"] < e[other] for e in waves for other in ("MC", "IMC", "IMC-RFF")],
             "relative error on unseen cells",
         ),
-        Claim.judged(
+        Claim.ours(
             "so it is with the paper's gradient steps",
             [e["GIMC, armijo"] < e[other] for e in waves for other in ("MC", "IMC", "IMC-RFF")],
             "relative error on unseen cells after 40 sweeps",

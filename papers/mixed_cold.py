@@ -150,18 +150,18 @@ def claims(rows: list[Row]) -> list[Claim]:
         {row["method"]: row["rmse"] for row in own} for (side, _), own in seeds.items() if side == "col"
     ]
     return [
-        Claim.judged(
-            "features of new users say more than the biases of the movies (ours)",
+        Claim.ours(
+            "features of new users say more than the biases of the movies",
             [found[name, "row"] < found["BiasModel", "row"] for name in WITH_FEATURES],
             "RMSE, mean over seeds, each model with features of both sides",
         ),
-        Claim.judged(
-            "features of new movies say more than the biases of the users (ours)",
+        Claim.ours(
+            "features of new movies say more than the biases of the users",
             [found[name, "col"] < found["BiasModel", "col"] for name in WITH_FEATURES],
             "RMSE, mean over seeds, each model with features of both sides",
         ),
-        Claim.judged(
-            "so do weights of each user for the features of new movies (ours)",
+        Claim.ours(
+            "so do weights of each user for the features of new movies",
             [by[ONE_SIDE] < by["BiasModel"] for by in movies],
             "one case for each seed",
         ),

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from papers.display import Table, canvas, with_spread
-from papers.experiment import Claim, Experiment, Row, Unit, Verdict, grouped
+from papers.experiment import Claim, Experiment, Row, Unit, grouped
 from papers.mixed_generated import candidates, choose, ratio
 from unseen import Observations
 from unseen.datasets import load_nci_dream
@@ -87,9 +87,8 @@ def claims(rows: list[Row]) -> list[Claim]:
     rates = sorted({row["rate"] for row in rows})
     others = ("Maxide", "IMC", "DirtyIMC")
     return [
-        Claim(
+        Claim.untested(
             "the figures of Table 2",
-            Verdict.UNTESTED,
             "neither its expression data nor its descriptors of drugs can be had, and the scale of the "
             "response is not told",
         ),
@@ -98,8 +97,8 @@ def claims(rows: list[Row]) -> list[Claim]:
             [found["MixedLinear hard", rate] < found[name, rate] for rate in rates for name in others],
             "the paper's form, mean over seeds; the differences are within the spread between seeds",
         ),
-        Claim.judged(
-            "features say more than the mean of each drug (ours)",
+        Claim.ours(
+            "features say more than the mean of each drug",
             [found[f"MixedLinear {form}", r] < found[MEAN, r] for form in ("hard", "soft") for r in rates],
             "both forms",
         ),

@@ -114,13 +114,13 @@ def claims(rows: list[Row]) -> list[Claim]:
             closest,
             "10 % missing, sim 1, Frobenius norm",
         ),
-        Claim.judged(
-            "with few cells its error is at most 60 % of MAXIDE's (ours)",
+        Claim.ours(
+            "with few cells its error is at most 60 % of MAXIDE's",
             [by["MixedLinear hard"] <= 0.6 * by["Maxide"] for by in ratios],
             "350 of 7000 cells",
         ),
-        Claim.judged(
-            "it finds exactly the interactions that are there (ours)",
+        Claim.ours(
+            "it finds exactly the interactions that are there",
             [row["nonzero_precision"] == 1 and row["nonzero_recall"] == 1 for row in found],
             f"with few cells none is missed in {sum(row['nonzero_recall'] == 1 for row in found)} of "
             f"{len(found)} draws, but the mean precision is {precision:.2f}",

@@ -100,8 +100,8 @@ def claims(rows: list[Row]) -> list[Claim]:
             [rises[sim, mixed] < rises[sim, other] for sim in sims for other in OTHERS],
             f"difference of the errors at {rates[-1]:.0%} and {rates[0]:.0%}",
         ),
-        Claim.judged(
-            "it comes close to the noise floor (ours)",
+        Claim.ours(
+            "it comes close to the noise floor",
             [ratios[sim, mixed, rate] < 1.3 * floors[sim, mixed, rate] for sim in sims for rate in rates],
             "within 30 %",
         ),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from papers.catalogue import PAPERS
-from papers.experiment import Verdict
+from papers.experiment import Claim, Source, Verdict
 from papers.runner import PACKAGES, Outcome, surroundings, told
 from unseen.report import Badge, Kind, Report
 
-__all__ = ["make_page"]
+__all__ = ["WHO", "counts", "make_page"]
 
 KINDS: dict[Verdict, Kind] = {
     Verdict.HOLDS: "good",
@@ -17,6 +17,16 @@ KINDS: dict[Verdict, Kind] = {
     Verdict.FAILS: "bad",
     Verdict.UNTESTED: "open",
 }
+
+
+WHO = {Source.PAPER: "paper", Source.OURS: "we"}
+"""Who says so, in tables of claims."""
+
+
+def counts(claims: Sequence[Claim], source: Source) -> str:
+    """How many claims of one source hold, hold partly, do not hold, cannot be tested."""
+    own = [claim.verdict for claim in claims if claim.source is source]
+    return ", ".join(f"{own.count(kind)} {kind}" for kind in Verdict)
 
 
 def make_page(outcomes: Sequence[Outcome]) -> Report:
@@ -32,16 +42,23 @@ def make_page(outcomes: Sequence[Outcome]) -> Report:
     )
     page = Report("The papers, run again", lead)
     judged = [(outcome.experiment, claim) for outcome in outcomes for claim in outcome.claims()]
-    counts = {kind: sum(claim.verdict == kind for _, claim in judged) for kind in Verdict}
-    page.section("Claims", "; ".join(f"{count} {kind}" for kind, count in counts.items()) + ".")
+    every = [claim for _, claim in judged]
+    page.section(
+        "Claims", f"Of the papers: {counts(every, Source.PAPER)}. Our own: {counts(every, Source.OURS)}."
+    )
     for paper, title in PAPERS.items():
         lines = [
-            [claim.text, Badge(str(claim.verdict), KINDS[claim.verdict]), f"{claim.why} [{experiment.name}]"]
+            [
+                claim.text,
+                WHO[claim.source],
+                Badge(str(claim.verdict), KINDS[claim.verdict]),
+                f"{claim.why} [{experiment.name}]",
+            ]
             for experiment, claim in judged
             if experiment.paper == paper
         ]
         if lines:
-            page.table(["claim", "verdict", "found [run]"], lines, caption=title)
+            page.table(["claim", "who says so", "verdict", "found [run]"], lines, caption=title)
     for paper, title in PAPERS.items():
         own = [outcome for outcome in outcomes if outcome.experiment.paper == paper]
         if own:

@@ -193,8 +193,8 @@ def claims(rows: list[Row]) -> list[Claim]:
             below("BiasMC", (*rivals, "Katz"), 2),
             "Katz among the rivals",
         ),
-        Claim.judged(
-            "the blend with degree-weighted neighbours (ours) beats all of them",
+        Claim.ours(
+            "the blend with degree-weighted neighbours beats all of them",
             [case for place in range(3) for case in below(BLEND, (*rivals, "Katz"), place)],
             "at all three lengths",
         ),

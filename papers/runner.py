@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from papers.display import Table
-from papers.experiment import Claim, Experiment, Figure, Row, Verdict
+from papers.experiment import Claim, Experiment, Figure, Row
 from unseen import __version__, kernels
 from unseen.cli.sinks import replacing
 from unseen.exceptions import DownloadError
@@ -43,7 +43,7 @@ class Outcome:
     def claims(self) -> list[Claim]:
         """What the run says about the paper's claims."""
         if self.missing:
-            return [Claim(self.experiment.shows, Verdict.UNTESTED, self.missing)]
+            return [Claim.untested(self.experiment.shows, self.missing)]
         return self.experiment.claims(self.rows)
 
     def figures(self) -> list[Figure]:

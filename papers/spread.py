@@ -209,23 +209,23 @@ def claims(rows: list[Row]) -> list[Claim]:
         for name, own in of_model(rows, MODEL).items()
     }
     return [
-        Claim.judged(
-            "the expected error has a rank correlation above 0.2 with the error (ours)",
+        Claim.ours(
+            "the expected error has a rank correlation above 0.2 with the error",
             [value > 0.2 for value in found(ERROR)],
             "one case for each split",
         ),
-        Claim.judged(
-            "so has the reported spread, on average (ours)",
+        Claim.ours(
+            "so has the reported spread, on average",
             [value > 0.2 for value in means.values()],
             ", ".join(f"{name} {value:.3f}" for name, value in means.items()),
         ),
-        Claim.judged(
-            "the noise of row and column makes it better than curvature alone (ours)",
+        Claim.ours(
+            "the noise of row and column makes it better than curvature alone",
             [ours > plain for ours, plain in zip(found(STD), found(PLAIN), strict=True)],
             "one case for each split",
         ),
-        Claim.judged(
-            "leaving out the least determined fifth lowers the error (ours)",
+        Claim.ours(
+            "leaving out the least determined fifth lowers the error",
             [
                 run["measures"][name]["kept_rmse"]["0.8"] < run["rmse"]
                 for run in runs
@@ -233,8 +233,8 @@ def claims(rows: list[Row]) -> list[Claim]:
             ],
             "by spread and by expected error",
         ),
-        Claim.judged(
-            "chance says nothing (a control)",
+        Claim.ours(
+            "chance says nothing",
             [abs(value) < 0.05 for value in found("chance")],
             "rank correlation below 0.05",
         ),

@@ -54,7 +54,8 @@ def test_a_run_goes_on_where_it_ended(run, tiny, tmp_path):
     tiny.ran.clear()
     document = run("reproduce", "tiny", "--out", home, "--json").document
     assert tiny.ran == ["bb"]
-    assert document["claims"] == [["tiny", "all are short", "holds partly", "length (1 of 2 cases)"]]
+    claim = {"experiment": "tiny", "claim": "all are short", "source": "paper"}
+    assert document["claims"] == [{**claim, "verdict": "holds partly", "found": "length (1 of 2 cases)"}]
     with (home / "tiny-values.csv").open() as file:
         assert list(csv.reader(file)) == [["key", "value"], ["a", "1"], ["bb", "2"]]
     page = (home / "index.html").read_text()
@@ -74,7 +75,7 @@ def test_quick_and_full_results_are_not_mixed(run, tiny, tmp_path):
 
 def test_a_real_experiment_with_quick(run, tmp_path):
     document = run("reproduce", "pu-recovery", "--quick", "--out", tmp_path, "--json").document
-    assert {claim[2] for claim in document["claims"]} <= set(Verdict)
+    assert {claim["verdict"] for claim in document["claims"]} <= set(Verdict)
     page = (tmp_path / "index.html").read_text()
     assert page.count("<img") == 1
 
@@ -132,8 +133,8 @@ def test_experiments_side_by_side_give_the_same(run, tmp_path):
 def test_missing_data_are_told(run, tmp_path, monkeypatch):
     monkeypatch.setenv("UNSEEN_DATA", str(tmp_path / "nothing"))
     document = run("reproduce", "pu-clustering", "--quick", "--out", tmp_path, "--json").document
-    assert document["claims"][0][2] == "can't be tested here"
-    assert "data are not here" in document["claims"][0][3]
+    assert document["claims"][0]["verdict"] == "can't be tested here"
+    assert "data are not here" in document["claims"][0]["found"]
 
 
 def test_the_list_and_wrong_names(run, tmp_path):

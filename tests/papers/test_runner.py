@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 import papers
+from papers import changes
 from papers.catalogue import EXPERIMENTS, PAPERS
-from papers.experiment import Claim, Experiment, Unit, Verdict, grouped
-from papers.page import make_page
+from papers.experiment import Claim, Experiment, Source, Unit, Verdict, about, grouped
+from papers.page import counts, make_page
 from papers.runner import read, run
 
 
@@ -84,3 +85,36 @@ def test_examples_in_docstrings() -> None:
     ended = [doctest.testmod(importlib.import_module(name)) for name in names]
     assert sum(one.failed for one in ended) == 0
     assert sum(one.attempted for one in ended) > 5
+
+
+def test_tolerances_have_two_sides() -> None:
+    assert about(9.9, 5.0)
+    assert not about(31.0, 5.0)
+    assert not about(2.4, 5.0)
+    assert about(5.5, 5.0, factor=1.2)
+    assert not about(5.5, 5.0, factor=1.05)
+
+
+def test_who_says_so_is_counted_apart() -> None:
+    claims = [Claim.judged("x", [True], "y"), Claim.ours("x", [True], "y"), Claim.ours("x", [], "y")]
+    assert counts(claims, Source.PAPER) == "1 holds, 0 holds partly, 0 does not hold, 0 can't be tested here"
+    assert counts(claims, Source.OURS).startswith("1 holds, 0 holds partly")
+    assert Claim.untested("x", "y").source is Source.PAPER
+
+
+def test_a_changed_verdict_needs_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert set(changes.tables()) == {"counts", "changed", "all"}
+    was = changes.before()
+    key = next(iter(was))
+    monkeypatch.setattr(changes, "before", lambda: {**was, key: "another verdict"})
+    with pytest.raises(KeyError):
+        changes.tables()
+    monkeypatch.setattr(changes, "before", lambda: {**was, ("gone", "claim"): "holds"})
+    with pytest.raises(ValueError, match="no longer judged"):
+        changes.tables()
+
+
+def test_texts_of_claims_name_one_claim_each() -> None:
+    for name in EXPERIMENTS:
+        texts = [claim.text for _, own, claim in changes.now() if own == name]
+        assert len(set(texts)) == len(texts), name

@@ -138,7 +138,13 @@ def _run(out: Output, chosen: list[Any], directory: Path, *, quick: bool, fresh:
     with replacing(page) as temporary:
         temporary.write_text(make_page(outcomes).html(), encoding="utf-8")
     verdicts = [
-        (outcome.experiment.name, claim.text, str(claim.verdict), claim.why)
+        {
+            "experiment": outcome.experiment.name,
+            "claim": claim.text,
+            "source": str(claim.source),
+            "verdict": str(claim.verdict),
+            "found": claim.why,
+        }
         for outcome in outcomes
         for claim in outcome.claims()
     ]
@@ -146,12 +152,13 @@ def _run(out: Output, chosen: list[Any], directory: Path, *, quick: bool, fresh:
         "command": "reproduce",
         "report": str(page),
         "quick": quick,
-        "claims": [list(line) for line in verdicts],
+        "claims": verdicts,
         "seconds": {outcome.experiment.name: outcome.seconds for outcome in outcomes},
     }
 
     def show() -> None:
-        out.table(["run", "claim", "verdict", "found"], verdicts)
+        lines = [tuple(claim.values()) for claim in verdicts]
+        out.table(["run", "claim", "who says so", "verdict", "found"], lines)
         print(f"Report: {page}")
 
     out.result(document, show)
