@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.parallel import delayed
 from tqdm import tqdm
 
 from unseen.data import Observations
@@ -18,9 +18,10 @@ from unseen.metrics._lists import contains
 from unseen.model_selection._folds import KFoldEntries
 from unseen.model_selection._results import ResultTable
 from unseen.model_selection._scoring import Scorer, Scoring, get_scorer
+from unseen.model_selection._side_by_side import MappedSplit, opened, run_side_by_side, sent
 from unseen.model_selection._splits import Split, is_mirrored
 from unseen.parallel import one_blas_thread
-from unseen.validation import check_n_jobs, check_verbose
+from unseen.validation import check_verbose
 
 __all__ = [
     "SideFeatures",
@@ -29,7 +30,6 @@ __all__ = [
     "fit_on",
     "iterate_splits",
     "refuse_leak",
-    "run_in_threads",
 ]
 
 
@@ -55,6 +55,7 @@ def cross_validate(
     row_features: Any = None,
     col_features: Any = None,
     n_jobs: int | None = 1,
+    prefer: str = "threads",
     verbose: int = 0,
 ) -> ResultTable:
     """Fit on the training part and score on the test part of each split.
@@ -74,7 +75,10 @@ def cross_validate(
     row_features, col_features : array or sparse matrix, optional
         Side features, passed on to ``fit``.
     n_jobs : int or None, default=1
-        Splits at a time, in threads; None for all cores. Estimators use threads of their own.
+        Splits at a time; None for all cores. Estimators use threads of their own.
+    prefer : {"threads", "processes"}, default="threads"
+        Where they run side by side. Processes are for estimators that spend their time in Python; the cells
+        and features are a memory map that all of them read, none gets a copy.
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -102,23 +106,16 @@ def cross_validate(
     if not scorers:
         raise ParameterError("scoring is empty; expected at least one measure")
     jobs = (
-        delayed(_fit_and_score)(estimator, number, split, scorers, features)
+        delayed(_fit_and_score)(estimator, number, sent(split, observations, prefer), scorers, features)
         for number, split in enumerate(iterate_splits(cv, observations))
     )
-    outcomes = run_in_threads(jobs, n_jobs)
+    outcomes = run_side_by_side(jobs, n_jobs, prefer)
     results = ResultTable(
         tqdm(outcomes, total=count_splits(cv), desc="splits", disable=not check_verbose(verbose))
     )
     if not results:
         raise ParameterError(f"cv={cv!r} gives no split")
     return results
-
-
-def run_in_threads(jobs: Iterable[Any], n_jobs: int | None) -> Iterator[Any]:
-    """Run delayed calls a few at a time and yield results in order; jobs are drawn as they start."""
-    n_threads = check_n_jobs(n_jobs)
-    parallel = Parallel(n_threads, prefer="threads", pre_dispatch="n_jobs", return_as="generator")
-    yield from parallel(jobs)
 
 
 def iterate_splits(cv: Any, observations: Observations) -> Iterator[Split]:
@@ -157,9 +154,13 @@ def fit_on(estimator: Any, observations: Observations, features: SideFeatures) -
 
 @one_blas_thread()  # for the scores too, or they would depend on how many run side by side
 def _fit_and_score(
-    estimator: Any, number: int, split: Split, scorers: Sequence[Scorer], features: SideFeatures
+    estimator: Any,
+    number: int,
+    given: Split | MappedSplit,
+    scorers: Sequence[Scorer],
+    features: SideFeatures,
 ) -> dict[str, Any]:
-    model = clone(estimator)
+    model, split = clone(estimator), opened(given)
     fit_time = fit_on(model, split.train, features)
     start = time.perf_counter()
     scores = {scorer.name: scorer(model, split) for scorer in scorers}

@@ -6,7 +6,7 @@ import copy
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -15,10 +15,11 @@ from tqdm import tqdm
 
 from unseen.data import Observations
 from unseen.exceptions import ParameterError
-from unseen.model_selection._evaluate import SideFeatures, fit_on, iterate_splits, run_in_threads
+from unseen.model_selection._evaluate import SideFeatures, fit_on
 from unseen.model_selection._results import ResultTable
 from unseen.model_selection._scoring import Scorer, Scoring
 from unseen.model_selection._search import Candidate, GridSearch, Trial, chains_of, configured, path_parameter
+from unseen.model_selection._side_by_side import MappedSplit, opened, run_side_by_side
 from unseen.model_selection._splits import Split
 from unseen.parallel import one_blas_thread
 from unseen.validation import check_choice, check_positive, check_rng, check_verbose
@@ -39,9 +40,17 @@ def takes_sweeps(estimator: Any) -> bool:
 class _Running:
     """Candidates on one split, with the models that wait to be taken up again."""
 
-    split: Split
+    split: Split | MappedSplit
     models: dict[int, Any] = field(default_factory=dict)
     sweeps: dict[int, int] = field(default_factory=dict)
+
+
+class _Rung(NamedTuple):
+    """What one split has to show after a rung."""
+
+    trials: list[Trial]
+    models: dict[int, Any]
+    sweeps: dict[int, int]
 
 
 class HalvingSearch(GridSearch):
@@ -72,7 +81,9 @@ class HalvingSearch(GridSearch):
     refit : bool, default=True
         Fit the best candidate on all cells.
     n_jobs : int or None, default=1
-        Splits at a time, in threads; None for all cores.
+        Splits at a time; None for all cores.
+    prefer : {"threads", "processes"}, default="threads"
+        Where they run side by side; see `cross_validate`.
     verbose : int, default=0
         1 shows a progress bar.
     random_state : int or Generator, default=0
@@ -126,11 +137,19 @@ class HalvingSearch(GridSearch):
         scoring: Scoring = "rmse",
         refit: bool = True,
         n_jobs: int | None = 1,
+        prefer: str = "threads",
         verbose: int = 0,
         random_state: Any = 0,
     ) -> None:
         super().__init__(
-            estimator, param_grid, cv=cv, scoring=scoring, refit=refit, n_jobs=n_jobs, verbose=verbose
+            estimator,
+            param_grid,
+            cv=cv,
+            scoring=scoring,
+            refit=refit,
+            n_jobs=n_jobs,
+            prefer=prefer,
+            verbose=verbose,
         )
         self.factor = factor
         self.resource = resource
@@ -160,11 +179,11 @@ class HalvingSearch(GridSearch):
             raise ParameterError(f"factor must be above 1, got {self.factor!r}")
         by_sweeps = self._by_sweeps(candidates)
         rng = check_rng(self.random_state)
-        running = [_Running(split) for split in iterate_splits(self.cv, observations)]
+        running = [_Running(split) for split in self._sent_splits(observations)]
         self.n_splits_ = len(running)
         if not running:
             raise ParameterError(f"cv={self.cv!r} gives no split")
-        orders = [] if by_sweeps else [rng.permutation(run.split.train.nnz) for run in running]
+        seeds = rng.integers(2**63, size=len(running))
         budgets = self._budgets(len(candidates), factor)
         self.n_rungs_ = len(budgets)
         # A few are left to decide between at the full budget.
@@ -183,13 +202,16 @@ class HalvingSearch(GridSearch):
                         run,
                         share,
                         by_sweeps,
-                        None if by_sweeps else orders[number],
+                        int(seeds[number]),
                         self.scorer_,
                         features,
                     )
                     for number, run in enumerate(running)
                 )
-                found = list(run_in_threads(jobs, self.n_jobs))
+                found: list[list[Trial]] = []
+                for run, done in zip(running, run_side_by_side(jobs, self.n_jobs, self.prefer), strict=True):
+                    run.models, run.sweeps = done.models, done.sweeps
+                    found.append(done.trials)
                 for index in alive:
                     trials[index] = [trial for split in found for trial in split if trial.candidate == index]
                     self._rungs[index] = rung
@@ -231,15 +253,16 @@ def _one_split(
     run: _Running,
     share: float,
     by_sweeps: bool,
-    order: Any,
+    seed: int,
     scorer: Scorer,
     features: SideFeatures,
-) -> list[Trial]:
+) -> _Rung:
     """Bring all candidates that are left to the budget of the rung, and score them."""
     penalty = path_parameter(estimator)
-    trials = []
-    train = run.split.train
+    trials, split, models, sweeps = [], opened(run.split), dict(run.models), dict(run.sweeps)
+    train = split.train
     if not by_sweeps and share < 1:
+        order = np.random.default_rng(seed).permutation(train.nnz)  # the same cells in every rung, and more
         kept = np.zeros(train.nnz, dtype=bool)
         kept[order[: max(1, round(max(share, SMALLEST_SHARE) * train.nnz))]] = True
         train = train.select(kept)
@@ -252,7 +275,7 @@ def _one_split(
             index = alive[place]
             fit_time, score, failure = np.nan, np.nan, None
             try:
-                model = run.models.pop(index, None)
+                model = models.pop(index, None)
                 if by_sweeps:
                     full = int(estimator.get_params(deep=False)["max_iter"])
                     budget = max(1, round(share * full))
@@ -260,20 +283,20 @@ def _one_split(
                         model = copy.deepcopy(before).set_params(**{penalty: candidates[index][penalty]})
                     elif model is None:
                         model = configured(estimator, candidates[index])
-                    more = max(1, budget - run.sweeps.get(index, 0))
+                    more = max(1, budget - sweeps.get(index, 0))
                     model.set_params(warm_start=True, max_iter=more)
                 else:
                     model = configured(estimator, candidates[index])
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", ConvergenceWarning)
                     fit_time = fit_on(model, train, features)
-                run.sweeps[index] = run.sweeps.get(index, 0) + int(getattr(model, "n_iter_", 1) or 1)
-                score = scorer(model, run.split)
+                sweeps[index] = sweeps.get(index, 0) + int(getattr(model, "n_iter_", 1) or 1)
+                score = scorer(model, split)
                 if not np.isfinite(score):
                     raise ParameterError(f"{scorer.name} is {score}")
                 if by_sweeps:
-                    run.models[index] = before = model
+                    models[index] = before = model
             except Exception as error:
                 failure, score, before = error, np.nan, None
             trials.append(Trial(index, score, fit_time, failure))
-    return trials
+    return _Rung(trials, models, sweeps)

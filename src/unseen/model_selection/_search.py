@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any, Self
@@ -22,10 +22,10 @@ from unseen.model_selection._evaluate import (
     count_splits,
     fit_on,
     iterate_splits,
-    run_in_threads,
 )
 from unseen.model_selection._results import ResultTable
 from unseen.model_selection._scoring import Scorer, Scoring, get_scorer
+from unseen.model_selection._side_by_side import MappedSplit, opened, run_side_by_side, sent
 from unseen.model_selection._splits import Split
 from unseen.parallel import one_blas_thread
 from unseen.regularisers import parse_reg
@@ -71,7 +71,9 @@ class GridSearch(MetaEstimatorMixin, TransformerMixin, BaseEstimator):  # type: 
     refit : bool, default=True
         Fit the best candidate on all cells.
     n_jobs : int or None, default=1
-        Fits at a time, in threads; None for all cores. Estimators use threads of their own.
+        Fits at a time; None for all cores. Estimators use threads of their own.
+    prefer : {"threads", "processes"}, default="threads"
+        Where they run side by side; see `cross_validate`.
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -123,6 +125,7 @@ class GridSearch(MetaEstimatorMixin, TransformerMixin, BaseEstimator):  # type: 
         scoring: Scoring = "rmse",
         refit: bool = True,
         n_jobs: int | None = 1,
+        prefer: str = "threads",
         verbose: int = 0,
     ) -> None:
         self.estimator = estimator
@@ -131,6 +134,7 @@ class GridSearch(MetaEstimatorMixin, TransformerMixin, BaseEstimator):  # type: 
         self.scoring = scoring
         self.refit = refit
         self.n_jobs = n_jobs
+        self.prefer = prefer
         self.verbose = verbose
 
     def fit(self, X: Any, y: None = None, *, row_features: Any = None, col_features: Any = None) -> Self:
@@ -252,14 +256,14 @@ class GridSearch(MetaEstimatorMixin, TransformerMixin, BaseEstimator):  # type: 
         chains = chains_of(candidates, penalty) if warm else [[index] for index in range(len(candidates))]
         jobs = (
             delayed(_run_chain)(self.estimator, candidates, chain, split, self.scorer_, features)
-            for split in iterate_splits(self.cv, observations)
+            for split in self._sent_splits(observations)
             for chain in chains
         )
         trials: list[list[Trial]] = [[] for _ in candidates]
         n_splits = count_splits(self.cv)
         total = None if n_splits is None else n_splits * len(candidates)
         with tqdm(total=total, desc="fits", disable=not check_verbose(self.verbose)) as progress:
-            for chain_trials in run_in_threads(jobs, self.n_jobs):
+            for chain_trials in run_side_by_side(jobs, self.n_jobs, self.prefer):
                 for trial in chain_trials:
                     trials[trial.candidate].append(trial)
                 progress.update(len(chain_trials))
@@ -267,6 +271,9 @@ class GridSearch(MetaEstimatorMixin, TransformerMixin, BaseEstimator):  # type: 
         if self.n_splits_ == 0:
             raise ParameterError(f"cv={self.cv!r} gives no split")
         return trials
+
+    def _sent_splits(self, observations: Observations) -> Iterator[Split | MappedSplit]:
+        return (sent(split, observations, self.prefer) for split in iterate_splits(self.cv, observations))
 
     def _summarise(self, candidates: list[Candidate], trials: list[list[Trial]]) -> ResultTable:
         errors = [next((t.error for t in tried if t.error is not None), None) for tried in trials]
@@ -344,13 +351,13 @@ def _run_chain(
     estimator: Any,
     candidates: list[Candidate],
     chain: Chain,
-    split: Split,
+    given: Split | MappedSplit,
     scorer: Scorer,
     features: SideFeatures,
 ) -> list[Trial]:
     """Fit and score candidates one after the other, each from the one before where there are several."""
     trials = []
-    model = None
+    model, split = None, opened(given)
     for index in chain:
         fit_time, score, failure = np.nan, np.nan, None
         try:
