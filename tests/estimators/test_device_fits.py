@@ -7,10 +7,10 @@ import pytest
 from scipy import sparse
 
 import unseen
-from unseen import BiasMC, MatrixFactorization, kernels
+from tests.kernels.strict import StrictProvider
+from unseen import BayesianMF, BiasMC, MatrixFactorization, kernels
 from unseen.exceptions import DeviceError, ParameterError, TooLargeError, UnsupportedComposition
 from unseen.kernels import devices
-from unseen.kernels.twin import twin_provider
 
 BIAS = {"alpha": 0.9, "reg": 0.3, "random_state": 0, "max_iter": 4, "tol": 0.0}
 PLAIN = {"reg": 0.5, "random_state": 0, "max_iter": 4, "tol": 0.0}
@@ -20,6 +20,7 @@ MODELS = {
     "explicit": MatrixFactorization(4, **PLAIN),
     "biases": MatrixFactorization(4, center="joint", **PLAIN),
     "validated": MatrixFactorization(4, center="mean", validation_fraction=0.1, **PLAIN),
+    "gibbs": BayesianMF(4, n_samples=4, burn_in=2, random_state=0),
 }
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -33,8 +34,8 @@ def target(name, dtype=np.float64):
 
 @pytest.fixture
 def twin(monkeypatch):
-    """device="cuda" is served by the device code as NumPy."""
-    provider = twin_provider()
+    """device="cuda" is served by the device code as NumPy, with arrays that refuse to be NumPy's."""
+    provider = StrictProvider()
     monkeypatch.setattr(devices, "_cuda", lambda number: provider)
     return provider
 
@@ -58,9 +59,11 @@ def test_a_fit_is_that_of_the_cpu(name, twin):
         one, two = (getattr(model, factors) for model in made.values())
         assert isinstance(two, np.ndarray)
         assert np.allclose(one, two, atol=1e-6)
-    assert [made[device].device_ for device in ("cpu", "cuda")] == ["cpu", "twin (twin)"]
+    assert [made[device].device_ for device in ("cpu", "cuda")] == ["cpu", "cuda:0 (strict)"]
     lists = [model.recommend([0, 5, 9], 5, exclude=X) for model in made.values()]
     assert np.array_equal(lists[0][0], lists[1][0])
+    near = [model.similar_cols([0, 5, 9], 5) for model in made.values()]
+    assert np.array_equal(near[0][0], near[1][0])
 
 
 def test_another_seed_is_another_fit(twin):
@@ -71,7 +74,7 @@ def test_another_seed_is_another_fit(twin):
 
 def test_the_environment_names_the_default_device(twin, monkeypatch):
     monkeypatch.setenv("UNSEEN_DEVICE", "cuda")
-    assert BiasMC(3, cg_steps=2, **BIAS).fit(target("cg")).device_ == "twin (twin)"
+    assert BiasMC(3, cg_steps=2, **BIAS).fit(target("cg")).device_ == "cuda:0 (strict)"
     assert BiasMC(3, cg_steps=2, device="cpu", **BIAS).fit(target("cg")).device_ == "cpu"
     unseen.BiasModel().fit(target("explicit"))  # has no device, and needs none
 
@@ -96,7 +99,7 @@ def test_a_model_of_a_device_is_loaded_without_one(twin, tmp_path, monkeypatch):
     model.save(tmp_path / "model")
     monkeypatch.undo()
     again = unseen.load(tmp_path / "model")
-    assert again.device_ == "twin (twin)"
+    assert again.device_ == "cuda:0 (strict)"
     assert np.array_equal(again.predict_entries([0, 1], [2, 3]), model.predict_entries([0, 1], [2, 3]))
     ids, _ = again.set_params(device="cpu").recommend([0, 1], 3)
     assert ids.shape == (2, 3)

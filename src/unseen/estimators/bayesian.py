@@ -91,6 +91,7 @@ class BayesianMF(ComposedCompleter):
         clip: tuple[float, float] | Literal["observed"] | None = None,
         standardize: bool = True,
         random_state: Any = None,
+        device: str | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -103,6 +104,7 @@ class BayesianMF(ComposedCompleter):
         self.clip = clip
         self.standardize = standardize
         self.random_state = random_state
+        self.device = device
         self.n_jobs = n_jobs
         self.verbose = verbose
 

@@ -13,7 +13,17 @@ import numpy as np
 from unseen.exceptions import DeviceError, ParameterError, TooLargeError
 from unseen.kernels.providers import HostProvider, Provider
 
-__all__ = ["check_device", "check_memory", "device_facts", "get_provider", "owner", "provider_for"]
+__all__ = [
+    "beside",
+    "check_device",
+    "check_memory",
+    "device_facts",
+    "get_provider",
+    "module_of",
+    "owner",
+    "provider_for",
+    "to_host",
+]
 
 DEVICES = "None, 'cpu', 'cuda', 'cuda:N' or 'auto'"
 PROVIDERS = ("native", "reference", "twin", "cuda")
@@ -152,6 +162,24 @@ def owner(array: Any) -> Provider | None:
     if isinstance(array, np.ndarray) or not type(array).__module__.startswith("cupy"):
         return None
     return _cuda(int(array.device.id))
+
+
+def to_host(array: Any) -> Any:
+    """The array as NumPy, wherever it lives."""
+    place = owner(array)
+    return array if place is None else place.to_host(array)
+
+
+def beside(array: Any, near: Any) -> Any:
+    """The array where ``near`` lives."""
+    place = owner(near)
+    return array if place is None else place.asarray(array)
+
+
+def module_of(array: Any) -> Any:
+    """NumPy, or what takes its place where the array lives."""
+    place = owner(array)
+    return np if place is None else place.xp
 
 
 def device_facts() -> dict[str, Any]:

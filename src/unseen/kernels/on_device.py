@@ -20,6 +20,7 @@ import numpy as np
 from unseen.exceptions import ParameterError
 from unseen.kernels import reference
 from unseen.kernels.cuda import programs as cuda
+from unseen.kernels.device_draws import DrawsOnDevice
 from unseen.kernels.device_lists import ListsOnDevice
 from unseen.kernels.plan import BIN_CELLS, Bin, Plan, plan
 from unseen.kernels.providers import ByCell, Cells, Provider
@@ -72,7 +73,7 @@ class DeviceCells(Cells):
     shape: tuple[int, int]
     convex: bool
     """Whether no cell has a negative curvature."""
-    _plans: dict[int, DevicePlan] = field(default_factory=dict)
+    _plans: dict[tuple[int, ...], DevicePlan] = field(default_factory=dict)
     _other: DeviceCells | None = None
 
     @property
@@ -83,17 +84,18 @@ class DeviceCells(Cells):
             self._other._other = self
         return self._other
 
-    def plan(self, limit: int) -> DevicePlan:
+    def plan(self, limit: int, **chunk: int) -> DevicePlan:
         """Bins and chunks for rows of up to ``limit`` cells."""
-        if limit not in self._plans:
+        key = (limit, *chunk.values())
+        if key not in self._plans:
             to = self.provider.asarray
-            found = plan(self.indptr, limit=limit, xp=self.provider.xp)
+            found = plan(self.indptr, limit=limit, xp=self.provider.xp, **chunk)
             long_rows, by_place = found.long_rows, found.chunks.copy()
             by_place[:, 0] = np.searchsorted(long_rows, found.chunks[:, 0])
-            self._plans[limit] = DevicePlan(
+            self._plans[key] = DevicePlan(
                 found, len(long_rows), to(long_rows.astype(np.int32)), to(by_place), to(found.chunk_ptr)
             )
-        return self._plans[limit]
+        return self._plans[key]
 
     @cached_property
     def items(self) -> Items:
@@ -124,7 +126,7 @@ class Frame(NamedTuple):
     """Its entries and the largest one; None for ones."""
 
 
-class DeviceProvider(ListsOnDevice, Provider):
+class DeviceProvider(ListsOnDevice, DrawsOnDevice, Provider):
     """Kernels of the device code.
 
     Parameters
@@ -143,6 +145,8 @@ class DeviceProvider(ListsOnDevice, Provider):
 
     shared_bytes: int
     """Shared memory that a block of the row solves may take."""
+    block_bytes: int
+    """And one of kernels whose blocks stand alone."""
     fast_float64: bool
 
     @abstractmethod

@@ -98,6 +98,26 @@ class Provider(ABC):
         """As :func:`unseen.kernels.als_solve`; ``definite`` promises a shared matrix that is positive."""
 
     @abstractmethod
+    def als_draw(
+        self,
+        cells: Any,
+        other: Any,
+        precision: Any,
+        noise: Any,
+        out: Any,
+        *,
+        scale: float = 1.0,
+        offset: Any = None,
+        shift: Any = None,
+        means: Any = None,
+    ) -> Any:
+        """As :func:`unseen.kernels.als_draw`, curvature and linear part of the cells times ``scale``."""
+
+    @abstractmethod
+    def normals(self, shape: tuple[int, int], seed: int, sweep: int, block: int, dtype: Any) -> Any:
+        """As :func:`unseen.kernels.normals`."""
+
+    @abstractmethod
     def gram(self, left: Any, right: Any = None) -> Any:
         """``left' right`` with float64 sums."""
 
@@ -236,6 +256,42 @@ class HostProvider(Provider):
             module=self._module,
             **options,
         )
+
+    def als_draw(
+        self,
+        cells: HostCells,
+        other: Any,
+        precision: Any,
+        noise: Any,
+        out: Any,
+        *,
+        scale: float = 1.0,
+        offset: Any = None,
+        shift: Any = None,
+        means: Any = None,
+    ) -> FloatArray:
+        from unseen import kernels
+
+        kind = out.dtype.type
+        return kernels.als_draw(
+            cells.indptr,
+            cells.indices,
+            kind(scale) * cells.curvature,
+            kind(scale) * cells.linear,
+            other,
+            precision,
+            noise,
+            out,
+            offset=None if offset is None else np.broadcast_to(offset, out.shape),
+            shift=shift,
+            means=means,
+            n_threads=self.n_threads,
+        )
+
+    def normals(self, shape: tuple[int, int], seed: int, sweep: int, block: int, dtype: Any) -> FloatArray:
+        from unseen import kernels
+
+        return kernels.normals(shape, seed, sweep, block, dtype=dtype, n_threads=self.n_threads)
 
     def gram(self, left: Any, right: Any = None) -> FloatArray:
         if right is None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from unseen.kernels import reference
 from unseen.kernels.cuda.programs import TABLES, Program
 from unseen.kernels.on_device import DeviceProvider
 from unseen.typing import Array
@@ -26,6 +27,7 @@ class TwinProvider(DeviceProvider):
     device = "twin"
     xp = np
     shared_bytes = 110 * 1024
+    block_bytes = 220 * 1024
     fast_float64 = True
 
     def asarray(self, array: Any, dtype: Any = None) -> Array:
@@ -240,6 +242,53 @@ def cholesky_frame(a: Any) -> None:
         out[:, :k] = made
 
 
+# -- draws -----------------------------------------------------------------------------
+
+
+def normals(a: Any) -> None:
+    """Numbers of counters."""
+    reference.normals(int(a.seed), int(a.sweep), int(a.block), int(a.first_row), a.out, 1)
+
+
+def _sums_of_cells(a: Any, start: int, stop: int) -> tuple[Array, Array]:
+    real, columns = a.out.dtype.type, a.indices[start:stop]
+    q = a.table[columns][:, : a.rank]
+    c = real(a.curvature_all) if a.curvature is None else a.curvature[start:stop]
+    d = real(a.linear_all) if a.linear is None else a.linear[start:stop]
+    if a.shift is not None:
+        d = d - c * a.shift[columns]
+    c, d = (np.broadcast_to(real(a.scale) * part, stop - start) for part in (c, d))
+    return (c[:, None] * q).T @ q, d @ q
+
+
+def draw_chunk(a: Any) -> None:
+    """Sums of parts of long rows."""
+    for place, (_, start, stop) in enumerate(a.chunks):
+        square, pull = _sums_of_cells(a, start, stop)
+        a.partial[place, : a.rank**2], a.partial[place, a.rank**2 : a.rank**2 + a.rank] = square.ravel(), pull
+
+
+def draw_row(a: Any, rows: Array, is_long: int) -> None:
+    """Draws and means of some rows."""
+    k = a.rank
+    for place, row in enumerate(rows):
+        if is_long:
+            parts = a.partial[a.chunk_ptr[place] : a.chunk_ptr[place + 1]].sum(axis=0)
+            square, pull = parts[: k * k].reshape(k, k), parts[k * k : k * k + k]
+        else:
+            square, pull = _sums_of_cells(a, int(a.indptr[row]), int(a.indptr[row + 1]))
+        if a.offset is not None:
+            pull = pull + a.offset[row if a.offset_stride else 0, :k]
+        try:
+            lower = np.linalg.cholesky(square + a.precision)
+        except np.linalg.LinAlgError:
+            a.out[row] = a.means[row] = np.nan
+            continue
+        half = np.linalg.solve(lower, pull)
+        a.means[row] = np.linalg.solve(lower.T, half)
+        a.out[row] = np.linalg.solve(lower.T, half + a.noise[row])
+
+
 # -- products over a pattern -----------------------------------------------------------
 
 
@@ -345,6 +394,6 @@ KERNELS: dict[str, Callable[..., None]] = {
     function.__name__: function
     for function in (
         small, staged, chunk_first, chunk_next, long_first, long_next, cholesky_frame, sddmm, spmm, add_parts,
-        exact, refine,
+        exact, refine, normals, draw_chunk, draw_row,
     )
 } | {"filter": filter_halves}  # fmt: skip

@@ -7,15 +7,16 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from unseen import kernels
 from unseen.cores import Full, LowRank
 from unseen.exceptions import TooLargeError
+from unseen.kernels.devices import module_of
+from unseen.kernels.providers import Cells
 from unseen.linalg.designs import Design
 from unseen.maps import Constant, FeatureMap, History, Identity, Joined
 from unseen.maps.joined import JoinedDesign
 from unseen.problem import Problem
 from unseen.regularisers import Separable
-from unseen.solvers.base import CellTerms, Monitor, Solver, Sweep, by_column
+from unseen.solvers.base import Monitor, Solver, Sweep, by_column
 from unseen.solvers.certificates import Certificate
 from unseen.solvers.gibbs_prior import SidePrior
 from unseen.solvers.mixing import Trace
@@ -75,6 +76,7 @@ class Gibbs(Solver):
     """
 
     judges_start = False
+    on_device = True
     averages: ClassVar[bool] = True
 
     def __init__(
@@ -151,12 +153,10 @@ class Gibbs(Solver):
 class _Side:
     """One side of a chain: its draws, its prior, its cells, and the number of its random numbers."""
 
-    def __init__(
-        self, place: int, start: FloatArray, designs: list[Design], cells: CellTerms, *, diagonal: bool
-    ):
+    def __init__(self, place: int, start: FloatArray, designs: list[Design], cells: Cells, *, diagonal: bool):
         self.place = place
         self.drawn = start
-        self.means = np.empty_like(start)
+        self.means = module_of(start).empty_like(start)
         self.cells = cells
         self.prior = SidePrior(start.shape[1], designs, diagonal=diagonal)
         self.forgotten = [False] * len(designs)
@@ -170,7 +170,7 @@ class _Chain:
         parts = _parts(problem)
         assert isinstance(parts, _Parts)
         cells = problem.observations
-        self.cells, self.rng, self.n_threads = cells, rng, problem.n_threads
+        self.cells, self.rng, self.place = cells, rng, problem.provider
         self.layout = parts.coordinates
         self.seed = int(rng.integers(2**63))
         self.number = 0
@@ -183,12 +183,21 @@ class _Chain:
         mean = np.sum(counts * target) / counts.sum()
         spread = float(np.sqrt(np.sum(counts * (target - mean) ** 2) / counts.sum()))
         self.scale = spread if spread > 0 else 1.0
-        self.weights = counts
-        self.target = np.asarray(target / self.scale, dtype=cells.dtype)
         even = np.ndim(weights) == 0
+        self.target = np.asarray(target / self.scale, dtype=cells.dtype)
         weights = float(weights) if even else np.asarray(weights, dtype=cells.dtype)
         linear = self.target if even and weights == 1.0 else (weights * self.target).astype(cells.dtype)
-        in_order = (cells.indptr, cells.indices, weights, linear), by_column(cells, weights, linear)
+        self.by_row = self.place.pattern(
+            cells.indptr,
+            cells.indices,
+            weights,
+            linear,
+            n_cols=cells.shape[1],
+            by_column=lambda: by_column(cells, weights, linear),
+        )
+        self.target = self.place.asarray(self.target)
+        self.weights = float(counts[0]) if even and cells.nnz else self.place.asarray(counts)
+        in_order = self.by_row, self.by_row.transposed
         self.sides: dict[str, _Side] = {}
         for place, (name, length, own) in enumerate(zip(("row", "col"), cells.shape, in_order, strict=True)):
             start = 0.3 * self.normals((length, self.layout.own(name)), START + place)
@@ -201,9 +210,8 @@ class _Chain:
 
     def normals(self, shape: tuple[int, int], block: int) -> FloatArray:
         """Normal numbers of this sweep for one block of what is drawn."""
-        return kernels.normals(
-            shape, self.seed, self.number, block, dtype=self.cells.dtype.type, n_threads=self.n_threads
-        )
+        found: FloatArray = self.place.normals(shape, self.seed, self.number, block, self.cells.dtype.type)
+        return found
 
     def sweep(self) -> float:
         """Draw everything once; half the weighted squared error afterwards, in the units of the data."""
@@ -214,47 +222,46 @@ class _Chain:
         for name, other in (("col", "row"), ("row", "col")):
             self._draw_side(name, self.sides[other].drawn)
         gap = (self.target - self._cell_scores()).astype(np.float64)
-        self.error = float(np.sum(self.weights * gap * gap))
+        self.error = float((self.weights * gap * gap).sum())
         return 0.5 * self.error * self.scale**2
 
     def _draw_side(self, name: str, other: FloatArray) -> None:
         side = self.sides[name]
 
         def noise(group: int, rows: int) -> FloatArray:
-            return self.normals((rows, side.prior.width), FEATURES + 2 * group + side.place)
+            return self._home(self.normals((rows, side.prior.width), FEATURES + 2 * group + side.place))
 
-        side.prior.draw(side.drawn, noise, self.rng)
+        # What features say is learned on the CPU.
+        side.prior.draw(self._home(side.drawn) if side.prior.groups else side.drawn, noise, self.rng)
         table, shift = self.layout.against(name, other)
-        indptr, indices, weights, linear = side.cells
         precision = side.prior.precision
-        offset = np.broadcast_to(side.prior.location() @ precision, side.drawn.shape)
-        kind = self.cells.dtype.type
-        kernels.als_draw(
-            indptr,
-            indices,
-            kind(self.alpha) * weights,
-            kind(self.alpha) * linear,
+        self.place.als_draw(
+            side.cells,
             table,
             precision,
             self.normals(side.drawn.shape, side.place),
             side.drawn,
-            offset=offset,
+            scale=self.alpha,
+            offset=side.prior.location() @ precision,
             shift=shift,
             means=side.means,
-            n_threads=self.n_threads,
         )
+
+    def _home(self, array: FloatArray) -> FloatArray:
+        return self.place.to_host(array)
 
     def _wide(self, name: str) -> FloatArray:
         return self.layout.widened(name, self.sides[name].drawn)
 
     def _cell_scores(self) -> FloatArray:
-        pair = self._wide("row"), self._wide("col")
-        return kernels.sddmm(self.cells.indptr, self.cells.indices, *pair, n_threads=self.n_threads)
+        found: FloatArray = self.place.sddmm(self.by_row, self._wide("row"), self._wide("col"))
+        return found
 
     def scores_at(self, rows: IndexArray, cols: IndexArray) -> Array:
         """Scores of single cells."""
-        found: Array = np.einsum("pk,pk->p", self._wide("row")[rows], self._wide("col")[cols])
-        return found * self.scale
+        rows, cols = (self.place.asarray(picked) for picked in (rows, cols))
+        found: Array = (self._wide("row")[rows] * self._wide("col")[cols]).sum(axis=1)
+        return self._home(found) * self.scale
 
 
 class _Kept:
@@ -277,14 +284,14 @@ class _Kept:
 
     def add(self) -> None:
         """Keep where the chain is."""
-        rows = self.chain.sides["row"]
+        rows, home = self.chain.sides["row"], self.chain.place.to_host
         self.noise.append(self.chain.alpha / self.chain.scale**2)
-        self.deviations.append(((rows.drawn - rows.means) * self.chain.scale).astype(np.float16))
+        self.deviations.append(home(((rows.drawn - rows.means) * self.chain.scale).astype(np.float16)))
         for name, side in self.chain.sides.items():
             prior = side.prior
             # Rows were drawn last, so their means belong to the columns as they are: means of products of
             # these vary less than those of two draws.
-            self.draws[name].append((side.means if name == "row" else side.drawn).copy())
+            self.draws[name].append(home((side.means if name == "row" else side.drawn).copy()))
             coefficients = [
                 # In single precision, they may be many; nobody asks new columns for their history.
                 group.coefficients.astype(np.float32)[: 0 if forgotten else None]

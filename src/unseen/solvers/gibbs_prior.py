@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from unseen.kernels.devices import to_host
 from unseen.linalg.blocked import gram
 from unseen.linalg.designs import Design
 from unseen.linalg.normal_draws import RidgeDraws, wishart
@@ -96,7 +97,7 @@ class SidePrior:
     ) -> None:
         """All of it, given the factors; ``noise(place, rows)`` gives normal numbers for a group."""
         wide = factors.astype(np.float64, copy=False)
-        self._draw_moments(wide - (self.location() - self.mean), rng)
+        self._draw_moments(wide - (self.location() - self.mean) if self.groups else wide, rng)
         for place, group in enumerate(self.groups):
             others = self.location() - group.fitted
             numbers = noise(place, sum(group.design.shape))
@@ -105,8 +106,9 @@ class SidePrior:
     def _draw_moments(self, rest: FloatArray, rng: np.random.Generator) -> None:
         """Mean and precision given what the features leave, and the coefficients, whose prior they scale."""
         n, k = rest.shape
-        centre = rest.sum(axis=0) / max(n, 1)
-        squares = np.eye(k) + gram(np.ascontiguousarray(rest - centre))
+        there = rest.sum(axis=0) / max(n, 1)
+        centre = to_host(there)
+        squares = np.eye(k) + to_host(gram(rest - there))
         squares += BETA * n / (BETA + n) * np.outer(centre, centre)
         degrees = float(k + n)
         for group in self.groups:

@@ -10,6 +10,7 @@ import numpy as np
 
 from unseen import kernels
 from unseen.data import Observations
+from unseen.kernels.devices import module_of
 from unseen.linalg.designs import Design
 from unseen.typing import Array, FloatArray, IndexArray
 
@@ -34,12 +35,13 @@ class Coordinates(NamedTuple):
 
     def widened(self, side: str, drawn: FloatArray) -> FloatArray:
         """Coordinates ``[u, b, 1]`` of rows or ``[v, 1, c]`` of columns from what is drawn for them."""
-        r = self.rank
-        ones = np.ones((*drawn.shape[:-1], 1), dtype=drawn.dtype)
+        r, xp = self.rank, module_of(drawn)
+        ones = xp.ones((*drawn.shape[:-1], 1), dtype=drawn.dtype)
         own = drawn[..., r:]  # one column, or none
         middle = (own if side == "row" else ones) if self.row_bias else own[..., :0]
         last = (own if side == "col" else ones) if self.col_bias else own[..., :0]
-        return np.concatenate([drawn[..., :r], middle, last], axis=-1)
+        found: FloatArray = xp.concatenate([drawn[..., :r], middle, last], axis=-1)
+        return found
 
     def against(self, side: str, drawn: FloatArray) -> tuple[FloatArray, FloatArray | None]:
         """What the own coordinates of ``side`` are multiplied with, and the part of the scores beside them.
@@ -49,11 +51,12 @@ class Coordinates(NamedTuple):
         bias = self.row_bias if side == "row" else self.col_bias
         other = self.col_bias if side == "row" else self.row_bias
         table = drawn[:, : self.rank + bias].copy() if bias and other else drawn[:, : self.rank]
+        xp = module_of(drawn)
         if bias and not other:
-            table = np.hstack([table, np.ones((len(drawn), 1), dtype=drawn.dtype)])
+            table = xp.concatenate([table, xp.ones((len(drawn), 1), dtype=drawn.dtype)], axis=1)
         elif bias:
             table[:, -1] = 1.0
-        return np.ascontiguousarray(table), np.ascontiguousarray(drawn[:, self.rank]) if other else None
+        return xp.ascontiguousarray(table), xp.ascontiguousarray(drawn[:, self.rank]) if other else None
 
 
 @dataclass

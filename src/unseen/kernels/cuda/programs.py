@@ -15,6 +15,7 @@ __all__ = [
     "FIELDS",
     "Program",
     "cell_program",
+    "draw_program",
     "frame_program",
     "list_program",
     "programs",
@@ -33,6 +34,11 @@ FIELDS: dict[str, tuple[str, ...]] = {
     ),
     "cells": (
         "items", "indices", "left", "table", "data", "out", "partial", "part_ptr", "part_rows", "data_all:f",
+    ),
+    "draws": (
+        "indptr", "indices", "table", "curvature", "linear", "per_curvature", "per_linear", "shift", "offset",
+        "offset_stride", "precision", "noise", "out", "means", "chunks", "chunk_ptr", "partial", "rank", "n_rows",
+        "seed", "sweep", "block", "first_row", "curvature_all:f", "linear_all:f", "scale:f",
     ),
     "frame": ("gram", "to", "table", "back", "room", "n_failed", "rank", "in_shared"),
     "lists": (
@@ -144,6 +150,12 @@ def frame_program(rank: int, *, wide: bool = False) -> Program:
     return Program("frame", _base(padded(rank), "float64" if wide else "float32", wide), ("cholesky_frame",))
 
 
+def draw_program(rank: int, *, wide: bool = False) -> Program:
+    """Normal numbers, and rows drawn from their Gaussian conditionals."""
+    macros = _base(padded(rank), "float64" if wide else "float32", wide)
+    return Program("draws", macros, ("normals", "draw_chunk", "draw_row"))
+
+
 KEPT = (32, 64, 128)
 """Lengths of the lists that the filter keeps; half of one can be asked for."""
 
@@ -171,6 +183,8 @@ def programs() -> list[Program]:
         cell_program(100, wide=True),
         frame_program(64),
         frame_program(100, wide=True),
+        draw_program(20),
+        draw_program(100, wide=True),
     ]
     found += [list_program(64, keep) for keep in KEPT]
     found += [list_program(100, 32), list_program(64, 32, wide=True, filtered=False)]

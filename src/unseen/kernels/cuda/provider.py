@@ -64,6 +64,7 @@ class CudaProvider(DeviceProvider):
                 f"device='cuda:{number}' has compute capability {self.arch / 10}; {OLDEST / 10} is needed"
             )
         whole = int(self._facts["sharedMemPerBlockOptin"])
+        self.block_bytes = whole - 1024
         # Two blocks on a multiprocessor: one computes while the factors of the other are on their way.
         self.shared_bytes = min(whole, int(self._facts["sharedMemPerMultiprocessor"]) // 2 - 2048)
         self.fast_float64 = self._device.attributes.get("SingleToDoublePrecisionPerfRatio", 32) <= 4
