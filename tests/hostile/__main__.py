@@ -19,16 +19,16 @@ from typing import Any
 from benchmarks._store import STORED, store
 
 KINDS: dict[str, tuple[str, str, dict[str, Any], int]] = {
-    "damaged": ("forge", "attack", {"kind": "damaged"}, 1000),
-    "forged": ("forge", "attack", {"kind": "forged"}, 500),
-    "kernels": ("calls", "attack", {}, 2000),
+    "damaged": ("forge", "attack", {"kind": "damaged"}, 5000),
+    "forged": ("forge", "attack", {"kind": "forged"}, 1000),
+    "kernels": ("calls", "attack", {}, 5000),
     "inputs": ("inputs", "attack", {}, 500),
     "readers": ("readers", "attack", {}, 500),
-    "lists": ("lists", "attack", {}, 1000),
-    "kills in save": ("saving", "kills", {}, 50),
-    "kills in update": ("saving", "kills_in_update", {}, 20),
-    "kills in checkpoints": ("checkpoints", "kills", {}, 20),
-    "damaged checkpoints": ("checkpoints", "attack", {}, 100),
+    "lists": ("lists", "attack", {}, 5000),
+    "kills in save": ("saving", "kills", {}, 10),
+    "kills in update": ("saving", "kills_in_update", {}, 10),
+    "kills in checkpoints": ("checkpoints", "kills", {}, 10),
+    "damaged checkpoints": ("checkpoints", "attack", {}, 50),
 }
 """Module, function, its options, and how many trials make a piece."""
 NAME = "hostile"

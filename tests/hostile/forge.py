@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import resource
+import shutil
 import signal
 import traceback
 import warnings
@@ -71,31 +72,36 @@ def write(directory: Path, manifest: dict[str, Any], header: dict[str, Any], bod
     (directory / "manifest.json").write_bytes(whole.replace(b"0" * 64, own, 1))
 
 
+def damaged(before: bytes, rng: np.random.Generator) -> bytes:
+    """A few bits, bytes or pages changed, put in, or an end cut off."""
+    content = bytearray(before)
+    while content == before:
+        kind = rng.integers(5)
+        place = int(rng.integers(len(content)))
+        if kind == 0:
+            content[place] ^= 1 << int(rng.integers(8))
+        elif kind == 1:
+            content[place] = int(rng.integers(256))
+        elif kind == 2:
+            del content[place:]
+        elif kind == 3:
+            end = min(len(content), place + int(rng.integers(1, 64)))
+            content[place:end] = bytes(end - place)
+        else:
+            content[place:place] = rng.bytes(int(rng.integers(1, 9)))
+    return bytes(content)
+
+
 def damage(directory: Path, target: Path, rng: np.random.Generator) -> None:
-    """Copy a model with a few bits, bytes or pages changed, or an end cut off."""
-    target.mkdir(exist_ok=True)
-    for file in target.iterdir():
-        file.unlink()
-    files = sorted(directory.iterdir())
-    chosen = int(rng.integers(len(files)))
-    for number, file in enumerate(files):
-        content = bytearray(file.read_bytes())
-        before = bytes(content)
-        while number == chosen and content == before:
-            kind = rng.integers(5)
-            place = int(rng.integers(len(content)))
-            if kind == 0:
-                content[place] ^= 1 << int(rng.integers(8))
-            elif kind == 1:
-                content[place] = int(rng.integers(256))
-            elif kind == 2:
-                del content[place:]
-            elif kind == 3:
-                end = min(len(content), place + int(rng.integers(1, 64)))
-                content[place:end] = bytes(end - place)
-            else:
-                content[place:place] = rng.bytes(int(rng.integers(1, 9)))
-        (target / file.name).write_bytes(content)
+    """Copy a folder with one of its files damaged."""
+    shutil.rmtree(target, ignore_errors=True)
+    files = sorted(file for file in directory.rglob("*") if file.is_file())
+    chosen = files[int(rng.integers(len(files)))]
+    for file in files:
+        content = file.read_bytes()
+        copy = target / file.relative_to(directory)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(damaged(content, rng) if file == chosen else content)
 
 
 # -- forging --------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import unseen
-from unseen import BiasModel
+from unseen import BiasModel, MatrixFactorization
 
 ROWS = 20_000
 
@@ -58,9 +59,24 @@ def in_a_fork(task: Callable[[], Any]) -> int:
         os._exit(1)
 
 
-def kills(directory: Path, count: int, seed: int) -> Counter[str]:
+def killed_after(seconds: float, task: Callable[[], Any]) -> None:
+    """Run a task in a copy of this process and kill it."""
+    child = in_a_fork(task)
+    time.sleep(seconds)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+
+
+def duration_of(task: Callable[[], Any]) -> float:
+    """Seconds that a task takes in a copy of this process, on the machine as it is now."""
+    start = time.monotonic()
+    os.waitpid(in_a_fork(task), 0)
+    return time.monotonic() - start
+
+
+def kills(directory: Path, first: int, count: int) -> Counter[str]:
     """Kill writers at any moment; after each kill a model must load, and the next save must work."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(first)
     found: Counter[str] = Counter()
     models = [stamped(1.0), stamped(2.0)]
     for trial in range(count):
@@ -74,10 +90,7 @@ def kills(directory: Path, count: int, seed: int) -> Counter[str]:
             while True:
                 models[trial % 2].save(place)
 
-        child = in_a_fork(save_until_killed)
-        time.sleep(float(rng.uniform(0, 0.03)))
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+        killed_after(float(rng.uniform(0, 0.03)), save_until_killed)
         found["kills"] += 1
         if held:
             try:
@@ -91,6 +104,45 @@ def kills(directory: Path, count: int, seed: int) -> Counter[str]:
                 found["with debris"] += bool(debris(place))
             except Exception:
                 found["blocked"] += 1
+    return found
+
+
+def kills_in_update(directory: Path, first: int, count: int) -> Counter[str]:
+    """Kill whoever loads a model, adds a row and saves it; model and cells must have each row or lack it."""
+    rng = np.random.default_rng(first)
+    place = directory / "updated"
+    found: Counter[str] = Counter()
+    cells = np.where(rng.random((60, 40)) < 0.3, rng.standard_normal((60, 40)), np.nan)
+    warnings.simplefilter("ignore")
+    model = MatrixFactorization(2, reg=1.0, max_iter=3, random_state=0, n_jobs=1)
+    model.fit(cells).save(place, cells=True)
+
+    def update() -> None:
+        mine = unseen.load(place)
+        more = np.full((len(mine.row_factors_) + 1, 40), np.nan)
+        more[-1, :3] = [2.0, 3.0, 4.0]
+        mine.partial_fit(more).save(place, cells=True)
+
+    def update_until_killed() -> None:
+        while True:
+            update()
+
+    whole = duration_of(update)
+    before = len(unseen.load(place).row_factors_)
+    for _ in range(count):
+        killed_after(float(rng.uniform(0, 3 * whole)), update_until_killed)
+        found["kills"] += 1
+        try:
+            held = unseen.load(place)
+            held.recommend([0], 3)
+            rows = len(held.row_factors_)
+            found["lost"] += rows < before or held._training_data().cells.shape[0] != rows
+            found["updates"] += rows - before
+            before = rows
+        except Exception:
+            found["lost"] += 1
+    unseen.load(place).save(place)
+    found["with debris"] += bool(debris(place))
     return found
 
 

@@ -22,7 +22,7 @@ fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 @fork
 def test_killed_writers_lose_nothing_and_block_nobody(tmp_path: Path) -> None:
-    found = in_a_process("kills", tmp_path, count=40, seed=0)
+    found = in_a_process("kills", tmp_path, first=0, count=40)
     assert found["kills"] == 40
     assert not found["lost"]
     assert not found["blocked"]

@@ -6,6 +6,7 @@ import gzip
 import itertools
 import os
 import warnings
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any, cast
@@ -21,6 +22,8 @@ from unseen.typing import CSR, Array, FloatArray, SparseLike
 __all__ = ["read_extreme", "read_svmlight", "write_extreme"]
 
 _CHUNK_ROWS = 1 << 12
+MOST = (1 << 31) - 1
+"""Rows, features or labels that are told apart: indices have 32 bits."""
 
 
 def read_extreme(path: PathLike, *, dtype: npt.DTypeLike = np.float64) -> tuple[CSR, CSR]:
@@ -104,6 +107,8 @@ def _header(path: PathLike, line: str) -> tuple[int, int, int]:
             path, 1, f"expected the numbers of rows, features and labels, found {line.strip()!r}."
         )
     n_rows, n_features, n_labels = map(int, fields)
+    if max(n_rows, n_features, n_labels) > MOST:
+        raise unreadable(path, 1, f"rows, features and labels are at most {MOST}, found {line.strip()!r}.")
     return n_rows, n_features, n_labels
 
 
@@ -248,6 +253,6 @@ def read_svmlight(
         X, y = load_svmlight_file(
             os.fspath(path), n_features=n_features, zero_based=zero_based, multilabel=multilabel
         )
-    except (ValueError, EOFError, gzip.BadGzipFile) as error:
+    except (ValueError, OverflowError, EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise unreadable(path, None, f"not an svmlight file ({error}).") from error
     return sparse.csr_array(X), y

@@ -274,28 +274,43 @@ def _parquet_chunks(
     except ImportError as error:
         raise ParameterError("reading Parquet needs pyarrow: pip install unseen[frames].") from error
     try:
-        file = parquet.ParquetFile(path)
-    except pa.ArrowInvalid as error:
-        raise unreadable(path, None, str(error)) from error
-    with file:
-        names = file.schema_arrow.names
-        given = {"row": row, "col": col, **numbers} | ({} if time is None else {"time": time})
-        wanted = [_parquet_column(path, argument, column, names) for argument, column in given.items()]
-        first = 0
-        for batch in file.iter_batches(batch_size=chunk_rows, columns=list(dict.fromkeys(wanted))):
-            ids = [batch.column(name) for name in wanted[:2]]
-            for name, column in zip(wanted, ids, strict=False):
-                if column.null_count:
-                    line = first + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
-                    raise unreadable(path, None, f"column {name!r} has no id in row {line} (from 0).")
-            found = []
-            for name in wanted[2 : 2 + len(numbers)]:
-                try:
-                    found.append(batch.column(name).cast(pa.float64()).to_numpy(zero_copy_only=False))
-                except pa.ArrowInvalid as error:
-                    raise unreadable(path, None, f"column {name!r}: {error}.") from error
-            yield ids[0], ids[1], found, None if time is None else batch.column(wanted[-1])
-            first += batch.num_rows
+        with parquet.ParquetFile(path) as file:
+            yield from _parquet_batches(path, file, row, col, numbers, time, chunk_rows)
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowException, OSError) as error:  # what the file says of itself does not hold
+        raise unreadable(path, None, str(error).strip()) from error
+
+
+def _parquet_batches(
+    path: PathLike,
+    file: Any,
+    row: Column,
+    col: Column,
+    numbers: dict[str, Column],
+    time: Column | None,
+    chunk_rows: int,
+) -> Iterator[Chunk]:
+    import pyarrow as pa
+
+    names = file.schema_arrow.names
+    given = {"row": row, "col": col, **numbers} | ({} if time is None else {"time": time})
+    wanted = [_parquet_column(path, argument, column, names) for argument, column in given.items()]
+    first = 0
+    for batch in file.iter_batches(batch_size=chunk_rows, columns=list(dict.fromkeys(wanted))):
+        ids = [batch.column(name) for name in wanted[:2]]
+        for name, column in zip(wanted, ids, strict=False):
+            if column.null_count:
+                line = first + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+                raise unreadable(path, None, f"column {name!r} has no id in row {line} (from 0).")
+        found = []
+        for name in wanted[2 : 2 + len(numbers)]:
+            try:
+                found.append(batch.column(name).cast(pa.float64()).to_numpy(zero_copy_only=False))
+            except pa.ArrowInvalid as error:
+                raise unreadable(path, None, f"column {name!r}: {error}.") from error
+        yield ids[0], ids[1], found, None if time is None else batch.column(wanted[-1])
+        first += batch.num_rows
 
 
 def _parquet_column(path: PathLike, argument: str, column: Column, names: list[str]) -> str:
