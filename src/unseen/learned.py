@@ -280,6 +280,7 @@ OTHERS: dict[str, Check] = {
     "item_column_": either(text),
     "item_ids_": either(ids("n")),
     "label_embedding_": either(numbers("l", "k")),
+    "label_sets_": flag,
     "lambda_max_": real(),
     "map_sweeps_": either(count(high=MOST_STEPS)),
     "mean_": real(),

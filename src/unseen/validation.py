@@ -23,6 +23,7 @@ from unseen.exceptions import InvalidDataError, NotNumbersError, ParameterError,
 from unseen.typing import CSR, Array, Features, FloatArray
 
 __all__ = [
+    "as_frame",
     "check_choice",
     "check_count",
     "check_entries",
@@ -625,9 +626,36 @@ def _dense_features(features: Any, name: str, dtype: npt.DTypeLike | None) -> Fl
     return result
 
 
+def as_frame(data: Any, name: str) -> nw.DataFrame[Any] | None:
+    """Wrap a data frame of any supported library; None for what is none.
+
+    Parameters
+    ----------
+    data : object
+        What the user passed.
+    name : str
+        The argument, as the user knows it.
+
+    Returns
+    -------
+    narwhals.DataFrame or None
+    """
+    try:
+        frame = nw.from_native(data, pass_through=True)
+    except nw.exceptions.DuplicateError as error:
+        names = list(data.columns)
+        twice = next(column for place, column in enumerate(names) if column in names[:place])
+        raise InvalidDataError(
+            f"{name} has {names.count(twice)} columns called {twice!r}; columns are told apart by name"
+        ) from error
+    if isinstance(frame, nw.LazyFrame):
+        raise InvalidDataError(f"{name} is a lazy frame; collect() it first")
+    return frame if isinstance(frame, nw.DataFrame) else None
+
+
 def _frame_to_array(features: Any, name: str) -> Array:
-    frame = nw.from_native(features, eager_only=True, pass_through=True)
-    if not isinstance(frame, nw.DataFrame):
+    frame = as_frame(features, name)
+    if frame is None:
         return np.asarray(features)
     for column, column_type in frame.schema.items():
         if not (column_type.is_numeric() or column_type == nw.Boolean):

@@ -31,7 +31,7 @@ from unseen.data import Observations
 from unseen.exceptions import DataWarning, InvalidDataError, ParameterError, UnsupportedComposition
 from unseen.maps.base import moved
 from unseen.maps.rows import BLOCK_ROWS, MovingRows
-from unseen.multilabel.calibration import fit_sigmoid, fit_temperature, sigmoid, tempered
+from unseen.multilabel.calibration import chances, fit_sigmoid, fit_temperature
 from unseen.problem import Problem
 from unseen.solvers import Monitor, Sweep
 from unseen.solvers.projection import NormalEquations, VariableProjection
@@ -369,10 +369,10 @@ def test_probabilities_of_classes_and_labels() -> None:
 def test_calibration_finds_the_truth() -> None:
     rng = np.random.default_rng(0)
     scores = rng.standard_normal((4000, 3))
-    truth = tempered(scores, 2.5)
+    truth = chances(scores, (2.5,))
     codes = (rng.random(4000)[:, None] > np.cumsum(truth, axis=1)).sum(axis=1)
     assert fit_temperature(scores, codes) == pytest.approx(2.5, rel=0.1)
-    labels = sparse.csr_array((rng.random(scores.shape) < sigmoid(scores, 1.5, -1.0)).astype(float))
+    labels = sparse.csr_array((rng.random(scores.shape) < chances(scores, (1.5, -1.0))).astype(float))
     slope, offset = fit_sigmoid(scores, labels)
     assert slope == pytest.approx(1.5, rel=0.1)
     assert offset == pytest.approx(-1.0, rel=0.1)

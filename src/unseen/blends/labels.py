@@ -11,6 +11,7 @@ from unseen.blends.base import Blend, candidates_of
 from unseen.blends.weights import Lists, chosen_weights, standardised
 from unseen.exceptions import InvalidDataError
 from unseen.multilabel.base import MultiLabelClassifier
+from unseen.multilabel.calibration import fit_chances
 from unseen.typing import CSR, Features, FloatArray
 from unseen.validation import check_rng
 
@@ -21,7 +22,7 @@ class LabelBlend(Blend, MultiLabelClassifier):
     """Blend of multi-label classifiers; see :class:`Blend`, which makes it.
 
     The scores of each model are divided by their standard deviation over the labels of the row, then added
-    with weights.
+    with weights. The rows that choose the weights also calibrate ``predict_proba``.
 
     Parameters
     ----------
@@ -57,6 +58,7 @@ class LabelBlend(Blend, MultiLabelClassifier):
     """
 
     _door = "decision_function"
+    _why_no_weights = "the models are chosen by lists in which every row counts once"
 
     def _fit(self, X: Features, Y: CSR) -> None:
         weights, models = self._given_weights(), self._copies()
@@ -83,6 +85,7 @@ class LabelBlend(Blend, MultiLabelClassifier):
             weights, self.validation_scores_ = chosen_weights(lists.close(), len(models))
             self.weights_, self.models_ = weights, models
             self.threshold_ = self._level(*judged)
+            self.calibration_ = fit_chances(self._all_scores(judged[0]), judged[1], self.multi_class_)
         self.weights_ = weights
         self.models_ = [model.fit(X, Y) for model in self._copies()]
         if self.validation_scores_ is None:
@@ -90,9 +93,15 @@ class LabelBlend(Blend, MultiLabelClassifier):
 
     def _level(self, X: Features, Y: CSR) -> float:
         """Score that as many cells exceed as there are labels."""
-        scores = np.concatenate([self._scores(block).ravel() for block in self._blocks(X)])
+        scores = self._all_scores(X).ravel()
         place = min(int(Y.nnz), scores.size - 1)
         return float(-np.partition(-scores, place)[place])
+
+    def _may_calibrate(self) -> bool:
+        return isinstance(self.weights, str)
+
+    def _way_to_chances(self) -> str:
+        return "scores of a blend become probabilities on the rows that choose its weights: weights='auto'"
 
     def _threshold(self) -> float:
         return self.threshold_

@@ -97,12 +97,13 @@ def fit_labels(
     start = time.perf_counter()
     model.fit(X, Y)
     seconds = time.perf_counter() - start
+    if called is not None:
+        model.classes_ = np.array(called)
     model.source_ = {
         "method": method,
         "task": "multilabel",
         "n_rows": X.shape[0],
         "label_counts": np.bincount(Y.indices, minlength=Y.shape[1]),
-        "label_names": called,
     }
     model.save(model_path)
     document = {
@@ -151,20 +152,18 @@ def predict_labels(
     from unseen.cli.sinks import Records, TableWriter
 
     X, _ = _read_like_training(out, model, rows)
-    listed = (getattr(model, "source_", None) or {}).get("label_names")
-    called = None if listed is None else np.array(listed, dtype=object)
     sink = Records() if out.json and target is None else TableWriter(target, defuse=defuse)
     with sink as writer:
         for start in range(0, X.shape[0], ROWS_AT_A_TIME):
-            ids, scores = model.predict_topk(X[start : start + ROWS_AT_A_TIME], k)
-            numbers = np.repeat(np.arange(start, start + len(ids)), ids.shape[1])
-            ranks = np.tile(np.arange(1, ids.shape[1] + 1), len(ids))
-            kept = ids.ravel() >= 0
+            labels, scores = model.predict_topk(X[start : start + ROWS_AT_A_TIME], k)
+            numbers = np.repeat(np.arange(start, start + len(labels)), labels.shape[1])
+            ranks = np.tile(np.arange(1, labels.shape[1] + 1), len(labels))
+            kept = ~np.isnan(scores.ravel())
             writer.write(
                 {
                     "row": numbers[kept],
                     "rank": ranks[kept],
-                    "label": ids.ravel()[kept] if called is None else called[ids.ravel()[kept]],
+                    "label": labels.ravel()[kept],
                     "score": scores.ravel()[kept],
                 }
             )
@@ -200,7 +199,7 @@ def score_labels(out: Output, model: Any, model_path: Path, test: Path, names: l
     X, Y = _read_like_training(out, model, test)
     longest = max(k for _, _, k in measures)
     start = time.perf_counter()
-    ids, _ = model.predict_topk(X, longest)
+    ids, _ = model.predict_topk(X, longest, positions=True)
     seconds = time.perf_counter() - start
     propensities = None
     if any(kind.startswith("ps") for _, kind, _ in measures):

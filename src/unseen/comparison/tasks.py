@@ -235,7 +235,7 @@ class LabelTask(Task):
         return self._precisions(model, parts.test)
 
     def _precisions(self, model: Any, rows: IndexArray) -> dict[str, float]:
-        ids, _ = model.predict_topk(self.X[rows], k=max(self.LIST_LENGTHS))
+        ids, _ = model.predict_topk(self.X[rows], k=max(self.LIST_LENGTHS), positions=True)
         labels = self.Y[rows]
         return {
             f"precision@{k}": float(metrics.precision_at_k(labels, ids, min(k, labels.shape[1])))

@@ -15,7 +15,7 @@ from unseen.data.origin import labels_of
 from unseen.data.vocabulary import Vocabulary
 from unseen.exceptions import DataWarning, InvalidDataError
 from unseen.typing import Array, Features
-from unseen.validation import check_features, held
+from unseen.validation import as_frame, check_features, held
 
 __all__ = ["NamedFeatures", "read_features"]
 
@@ -63,8 +63,8 @@ def read_features(
     -------
     NamedFeatures
     """
-    frame = nw.from_native(features, eager_only=True, pass_through=True)
-    if not isinstance(frame, nw.DataFrame):
+    frame = as_frame(features, argument)
+    if frame is None:
         return NamedFeatures(held(check_features(features, length, argument, dtype=dtype)), None, None)
     own, columns = _ids_of(frame, features, argument, id_name)
     if not columns:

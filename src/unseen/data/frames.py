@@ -14,7 +14,7 @@ from unseen.data.times import ACCEPTED, as_times
 from unseen.data.vocabulary import Vocabulary, VocabularyBuilder
 from unseen.exceptions import DataWarning, InvalidDataError, ParameterError
 from unseen.typing import Array
-from unseen.validation import check_choice
+from unseen.validation import as_frame, check_choice
 
 if TYPE_CHECKING:
     from unseen.data.observations import Observations
@@ -27,12 +27,12 @@ IdIndices: TypeAlias = npt.NDArray[np.int64]
 
 def open_frame(frame: Any, name: str = "frame") -> nw.DataFrame[Any]:
     """Wrap a data frame of any supported library."""
-    try:
-        return nw.from_native(frame, eager_only=True)
-    except TypeError as error:
+    opened = as_frame(frame, name)
+    if opened is None:
         raise InvalidDataError(
             f"{name} must be a pandas or polars DataFrame or a pyarrow Table, got {type(frame).__name__}."
-        ) from error
+        )
+    return opened
 
 
 @dataclass

@@ -12,6 +12,7 @@ import numpy as np
 from unseen.data.vocabulary import Vocabulary, as_id_array
 from unseen.exceptions import InvalidDataError, ParameterError
 from unseen.typing import Array
+from unseen.validation import as_frame
 
 __all__ = ["Origin", "labels_of", "make_frame", "wide_ids"]
 
@@ -82,8 +83,7 @@ def wide_ids(X: Any) -> tuple[Vocabulary | None, Vocabulary | None, Origin] | No
     Names of columns are ids, and so is the index of pandas. A plain ``RangeIndex`` from 0, and labels that
     are neither integers nor text or that repeat, say nothing: then there are positions only.
     """
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if not isinstance(frame, nw.DataFrame):
+    if (frame := as_frame(X, "X")) is None:
         return None
     origin = Origin.of(frame)
     if origin.backend != "pandas":

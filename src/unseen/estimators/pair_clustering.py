@@ -6,7 +6,6 @@ from abc import abstractmethod
 from os import PathLike
 from typing import Any, Self
 
-import narwhals.stable.v1 as nw
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
@@ -33,6 +32,7 @@ from unseen.solvers import AlternatingCG, ProxGradient
 from unseen.terms import Term
 from unseen.typing import Array, BoolArray, Features, FloatArray, IndexArray
 from unseen.validation import (
+    as_frame,
     check_count,
     check_features,
     check_flags,
@@ -397,8 +397,8 @@ def _apart(X: Any, ids: Any) -> tuple[Any, Any]:
         return X, None if found is None else found.values
     if not isinstance(ids, str):
         return X, as_id_array(ids, "ids")
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if not isinstance(frame, nw.DataFrame):
+    frame = as_frame(X, "X")
+    if frame is None:
         raise ParameterError(f"ids={ids!r} names a column, but X is no frame; pass the ids themselves")
     if ids not in frame.columns:
         raise ParameterError(f"ids={ids!r} is no column of X, which has {', '.join(frame.columns[:5])}")

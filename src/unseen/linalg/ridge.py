@@ -84,8 +84,9 @@ class RidgeSystem:
         Ridge, >= 0; without one the direct methods give the solution of least norm.
     scale : float, default=1.0
         Weight of ``X'X``.
-    centred : bool, default=False
-        Subtract the column means from X, on the fly: a sparse X stays sparse.
+    constant : array of shape (n,), optional
+        What is taken out of every column of X, on the fly: a sparse X stays sparse. Ones centre it; the
+        roots of weights do where these multiply the rows of X.
     method : {"primal", "dual", "cg"}, optional
         A Cholesky factor of the d x d matrix, one of the n x n matrix of inner products of rows, or
         conjugate gradients on all targets together with a diagonal preconditioner. By default the
@@ -104,7 +105,7 @@ class RidgeSystem:
     method : str
         The one that is used.
     mean : array of shape (d,)
-        What is subtracted from the rows of X.
+        How much of the constant is subtracted from the columns of X.
     n_steps : int
         Steps of conjugate gradients in the last solution.
 
@@ -122,7 +123,7 @@ class RidgeSystem:
         reg: float,
         *,
         scale: float = 1.0,
-        centred: bool = False,
+        constant: FloatArray | None = None,
         method: Method | None = None,
         limit: int | None = None,
         tol: float = 1e-6,
@@ -136,13 +137,18 @@ class RidgeSystem:
         self.method: Method = method
         self.reg, self.scale, self.tol, self.max_iter = float(reg), float(scale), tol, max_iter
         self.n_steps = 0
-        self.centred = centred
-        self.mean: Array = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel() if centred else np.zeros(d)
+        self.constant = constant
         self._design = as_design(X, n_threads)
+        self.mean: Array = np.zeros(d)
+        if constant is not None:
+            self._total = float(constant @ constant)
+            self.mean = np.asarray(constant @ X, dtype=np.float64).ravel() / self._total
         self._dtype = X.dtype
         if method == "cg":
             squares = X.multiply(X) if sparse.issparse(X) else np.square(X)
-            norms = np.asarray(squares.sum(axis=0, dtype=np.float64)).ravel() - n * self.mean**2
+            norms = np.asarray(squares.sum(axis=0, dtype=np.float64)).ravel()
+            if constant is not None:
+                norms -= self._total * self.mean**2
             diagonal = self.scale * norms + self.reg
             # A feature without variance and without a penalty has nothing to be scaled by.
             self._inverse = 1.0 / np.where(diagonal > 0.0, diagonal, 1.0)
@@ -153,16 +159,16 @@ class RidgeSystem:
         """``scale X'X + reg I``, or its dual."""
         if self.method == "primal":
             inner = feature_gram(X, n_threads=n_threads)
-            if self.centred:
-                inner -= X.shape[0] * np.outer(self.mean, self.mean)
+            if self.constant is not None:
+                inner -= self._total * np.outer(self.mean, self.mean)
         else:
             inner = feature_gram(sparse.csr_array(X.T) if sparse.issparse(X) else X.T, n_threads=n_threads)
-            if self.centred:
-                # X - 1 mean' has the Gram matrix K less row means, less column means, plus the overall mean.
-                cross = inner.mean(axis=0)
-                inner -= cross[:, None]
-                inner -= cross[None, :]
-                inner += cross.mean()
+            if (r := self.constant) is not None:
+                # X - r mean' has the Gram matrix K - r c' - c r' + r r' (mean'mean), with c = X mean.
+                cross = inner @ r / self._total
+                inner -= np.outer(cross, r)
+                inner -= np.outer(r, cross)
+                inner += (cross @ r / self._total) * np.outer(r, r)
         inner *= self.scale
         inner[np.diag_indices_from(inner)] += self.reg
         return inner
@@ -202,15 +208,17 @@ class RidgeSystem:
         return solution.astype(self._dtype, copy=False)
 
     def predict(self, coefficients: FloatArray) -> FloatArray:
-        """``X V``, X centred if that was asked for."""
+        """``X V``, X without the constant."""
         product = self._design.dot(coefficients)
-        return product - (self.mean @ coefficients).astype(product.dtype) if self.centred else product
+        if self.constant is not None:
+            product = product - np.outer(self.constant, self.mean @ coefficients).astype(product.dtype)
+        return product
 
     def project(self, values: FloatArray) -> FloatArray:
-        """``X' values``, X centred if that was asked for."""
+        """``X' values``, X without the constant."""
         product = self._design.tdot(values)
-        if self.centred:
-            product = product - np.outer(self.mean, values.sum(axis=0)).astype(product.dtype)
+        if self.constant is not None:
+            product = product - np.outer(self.mean, self.constant @ values).astype(product.dtype)
         return product
 
     def _apply(self, coefficients: FloatArray) -> FloatArray:
@@ -220,12 +228,18 @@ class RidgeSystem:
 
 
 def ridge(
-    X: Features, Y: FloatArray | CSR, reg: float, *, intercept: bool = False, **settings: Any
+    X: Features,
+    Y: FloatArray | CSR,
+    reg: float,
+    *,
+    intercept: bool = False,
+    weights: FloatArray | None = None,
+    **settings: Any,
 ) -> tuple[FloatArray, FloatArray]:
-    """Least ``1/2 ||Y - X W - 1 b'||_F^2 + reg/2 ||W||_F^2`` for sparse targets.
+    """Least ``1/2 ||S (Y - X W - 1 b')||_F^2 + reg/2 ||W||_F^2`` for sparse targets.
 
-    Targets are read in blocks of columns, so nothing of size rows x targets exists. ``settings`` are those
-    of :class:`RidgeSystem`.
+    S has the roots of the weights of the rows, ones by default. Targets are read in blocks of columns, so
+    nothing of size rows x targets exists. ``settings`` are those of :class:`RidgeSystem`.
 
     Returns
     -------
@@ -236,10 +250,14 @@ def ridge(
     """
     n, d = X.shape
     n_targets = Y.shape[1]
-    system = RidgeSystem(X, reg, centred=intercept, **settings)
+    roots: Array = np.ones(n) if weights is None else np.sqrt(weights, dtype=np.float64)
+    if weights is not None:
+        by_row = roots[:, None].astype(X.dtype)
+        X = sparse.csr_array(X.multiply(by_row)) if sparse.issparse(X) else X * by_row
+    system = RidgeSystem(X, reg, constant=roots if intercept else None, **settings)
     target_mean: Array = np.zeros(n_targets)
     if intercept:
-        target_mean = np.asarray(Y.mean(axis=0, dtype=np.float64)).ravel()
+        target_mean = np.asarray(np.square(roots) @ Y, dtype=np.float64).ravel() / float(roots @ roots)
     columns = sparse.csc_array(Y) if sparse.issparse(Y) else np.asarray(Y)
     out: FloatArray = np.empty((d, n_targets), dtype=X.dtype)
     width = max(1, TARGET_CELLS // max(n, d))
@@ -247,6 +265,6 @@ def ridge(
         part = slice(start, start + width)
         block = cast(Any, columns[:, part])
         dense = np.asarray(block.toarray() if sparse.issparse(columns) else block, dtype=np.float64)
-        out[:, part] = system.solve(dense - target_mean[part])
+        out[:, part] = system.solve(roots[:, None] * (dense - target_mean[part]))
     offsets: FloatArray = target_mean - system.mean @ out
     return out, offsets.astype(X.dtype, copy=False)

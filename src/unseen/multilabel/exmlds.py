@@ -101,6 +101,8 @@ class ExMLDS(NeighbourClassifier):
     start : {"sppmi", "random"}, default="sppmi"
         Where joint_sgns starts: at the map of method "sppmi" with short steps, or at random numbers with
         long ones, which overfits where there are few rows for each feature.
+    calibrate : bool, default=False
+        Hold out a fifth of the rows from a first fit, and calibrate ``predict_proba`` on them.
     random_state : int, Generator, RandomState or None
         Source of random numbers.
     n_jobs : int, optional
@@ -153,6 +155,7 @@ class ExMLDS(NeighbourClassifier):
         n_negatives: int | None = None,
         max_iter: int | None = None,
         start: Literal["sppmi", "random"] = "sppmi",
+        calibrate: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -179,6 +182,7 @@ class ExMLDS(NeighbourClassifier):
         self.n_negatives = n_negatives
         self.max_iter = max_iter
         self.start = start
+        self.calibrate = calibrate
         self.random_state = random_state
         self.n_jobs = n_jobs
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.metaestimators import available_if
 
 from unseen import kernels
 from unseen.cores import Full
@@ -18,10 +17,9 @@ from unseen.maps import Constant, FeatureMap, Fourier, Identity, Nystrom
 from unseen.maps.base import MapParams
 from unseen.maps.kernel_width import resolve_gamma
 from unseen.metrics import precision_at_k
-from unseen.multilabel.base import FactoredClassifier
-from unseen.multilabel.calibration import fit_sigmoid, fit_temperature, sigmoid, tempered
+from unseen.multilabel.base import FEWEST_HELD_OUT, FactoredClassifier
+from unseen.multilabel.calibration import Calibration, fit_chances
 from unseen.multilabel.scaling import FeatureScaling, learn_scaling, with_ones
-from unseen.parallel import one_blas_thread
 from unseen.problem import Pair, Problem
 from unseen.regularisers import Ridge
 from unseen.solvers import Monitor
@@ -35,12 +33,6 @@ __all__ = ["GIMCClassifier"]
 
 AUTO_REG = 0.01
 """``reg="auto"`` as a share of the mean squared length of a column of mapped features."""
-FEWEST_HELD_OUT = 10
-"""Below this many rows a validation score says nothing; all rows are then used for training."""
-
-
-def _calibrates(model: GIMCClassifier) -> bool:
-    return bool(model.calibrate)
 
 
 class GIMCClassifier(FactoredClassifier):
@@ -142,7 +134,6 @@ class GIMCClassifier(FactoredClassifier):
     n_iter_: int
     converged_: bool
     scaling_: FeatureScaling
-    calibration_: tuple[float, ...] | None
 
     def __init__(
         self,
@@ -224,6 +215,9 @@ class GIMCClassifier(FactoredClassifier):
         self.map_params_ = map_params(state, 0, "row")
         self.label_factors_ = _label_factors(state, X.dtype)
 
+    def _calibration(self, X: Features, Y: CSR, given: Any) -> None:
+        """Nothing: the rows that choose the map calibrate, too."""
+
     def _problem(self, X: Features, Y: CSR) -> Problem:
         """The model as a composition: a full core between the map and the labels, all cells alike."""
         terms = [Term(self.map_, Identity(), Full(), Ridge(self.reg_))]
@@ -302,31 +296,6 @@ class GIMCClassifier(FactoredClassifier):
         phi = self.map_.apply(X, X.shape[0], self.map_params_, self._n_threads()).toarray()
         return np.asarray(with_ones(phi)) if self.fit_intercept else phi
 
-    # -- probabilities -----------------------------------------------------------------
-
-    @available_if(_calibrates)  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Calibrated probabilities; there if ``calibrate`` is set.
-
-        Parameters
-        ----------
-        X : array, data frame or sparse matrix of shape (n, n_features)
-            Features.
-
-        Returns
-        -------
-        ndarray of shape (n, n_labels)
-            Of the classes, with rows that sum to one; or of each label by itself.
-        """
-        features = self._read_new(X)
-        self._refuse_large(features.shape[0])
-        with one_blas_thread():
-            scores = np.concatenate([self._scores(block) for block in self._blocks(features)])
-        assert self.calibration_ is not None
-        if self.multi_class_:
-            return tempered(scores, *self.calibration_)
-        return sigmoid(scores, *self.calibration_)
-
 
 def _label_factors(state: State, dtype: Any) -> FloatArray:
     """W', with the intercepts in the last column."""
@@ -358,13 +327,11 @@ class _HeldOut:
         score = float(np.mean([precision_at_k(self.Y, ids, k) for k in self.places]))
         return -score, self.problem.data_value_of(pair)
 
-    def calibration(self, state: State) -> tuple[float, ...]:
-        """Temperature of the classes, or slope and offset of the labels' logistic curve."""
+    def calibration(self, state: State) -> Calibration:
+        """How scores become probabilities."""
         pair = self._pair(state)
         scores = matmul(pair.left, pair.right.T, n_threads=self.problem.n_threads)
-        if self.multi_class:
-            return (fit_temperature(scores, self.Y.indices),)
-        return fit_sigmoid(scores, self.Y)
+        return fit_chances(scores, self.Y, self.multi_class)
 
     def _pair(self, state: State) -> Pair:
         dtype = self.Y.dtype

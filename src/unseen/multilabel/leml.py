@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 from scipy.sparse.linalg import svds
 
 from unseen.cores import LowRank
@@ -15,7 +16,7 @@ from unseen.linalg.designs import as_design
 from unseen.losses import Background, Squared
 from unseen.maps import Given, Identity
 from unseen.multilabel.base import FactoredClassifier
-from unseen.multilabel.scaling import with_ones
+from unseen.multilabel.scaling import scaled_by, with_ones
 from unseen.problem import Problem
 from unseen.regularisers import Ridge
 from unseen.solvers import Monitor
@@ -35,7 +36,8 @@ class LEML(FactoredClassifier):
     W is n_features x rank. Without label features F is the identity and H is n_labels x rank; with them
     (LEML-IMC) H is n_label_features x rank. This is :class:`IMC` with a background: every entry counts,
     and those without a label are zeros. H has a closed form, W is found by conjugate gradients in the
-    basis where its rank columns do not meet. X W H' is never formed.
+    basis where its rank columns do not meet. X W H' is never formed. With ``sample_weight`` the squared
+    errors of a row count as often as its weight says.
 
     Parameters
     ----------
@@ -60,6 +62,8 @@ class LEML(FactoredClassifier):
         Limit of conjugate-gradient steps in a sweep, from the W of the last.
     threshold : float, default=0.5
         Score above which ``predict`` gives a label.
+    calibrate : bool, default=False
+        Hold out a fifth of the rows from a first fit, and calibrate ``predict_proba`` on them.
     random_state : int or Generator, optional
         Seed of the start.
     n_jobs : int, optional
@@ -109,6 +113,7 @@ class LEML(FactoredClassifier):
         tol: float = 1e-4,
         cg_steps: int = 20,
         threshold: float = 0.5,
+        calibrate: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -122,23 +127,48 @@ class LEML(FactoredClassifier):
         self.tol = tol
         self.cg_steps = cg_steps
         self.threshold = threshold
+        self.calibrate = calibrate
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _fit(self, X: Features, Y: CSR) -> None:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # type: ignore[override]
+        """Learn from rows whose labels are known.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix of shape (n, n_features)
+            Features; finite numbers.
+        y : sparse matrix, frame or array of shape (n, n_labels), n label sets, or n classes
+            Non-zero (one) where a row has a label; or the labels of each row, such as
+            ``[["a", "b"], ["c"]]``; or, in one dimension, one class for each row.
+        sample_weight : array of shape (n,), optional
+            How much the loss of each row counts; a row of weight 2 is like two rows, one of weight 0 is
+            not there.
+
+        Returns
+        -------
+        self
+        """
+        return self._learn(X, y, sample_weight)
+
+    def _fit(self, X: Features, Y: CSR, weights: FloatArray | None = None) -> None:
         rank, reg = check_count("rank", self.rank), check_positive("reg", self.reg)
         max_iter, cg_steps = check_count("max_iter", self.max_iter), check_count("cg_steps", self.cg_steps)
         tol = check_positive("tol", self.tol, strict=False)
         rng = check_rng(self.random_state)
         d = X.shape[1]
+        rows = with_ones(X) if self.intercept else X
+        if weights is not None:  # of both sides of the squared errors, hence the roots
+            roots = np.sqrt(weights)
+            rows, Y = scaled_by(rows, roots), sparse.csr_array(scaled_by(Y, roots))
         side = self._label_side(Y, rng)
         term = Term(Given(), Identity() if side is None else Given(), LowRank(rank), Ridge(reg))
         problem = Problem(
             Observations(Pattern(Y.indptr, Y.indices, Y.shape), Y.data),
             [term],
             Squared(background=Background()),
-            row_features=with_ones(X) if self.intercept else X,
+            row_features=rows,
             col_features=side,
             n_threads=self._n_threads(),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -26,9 +26,9 @@ class LinearOvA(MultiLabelClassifier):
 
         1/2 (||w||^2 + b^2) + C sum_i max(0, 1 - t_i (w.x_i + b))^2
 
-    on rows of length one. Weights with ``|w| < prune`` are dropped and the rest is stored sparsely; with
-    `prune` 0.01 this is what DiSMEC does. A label that no row has gets the score -1 and one that every
-    row has the score 1, whatever the features.
+    on rows of length one; with ``sample_weight`` the losses count as often as that says. Weights with
+    ``|w| < prune`` are dropped and the rest is stored sparsely; with `prune` 0.01 this is what DiSMEC does.
+    A label that no row has gets the score -1 and one that every row has the score 1, whatever the features.
 
     Parameters
     ----------
@@ -44,6 +44,8 @@ class LinearOvA(MultiLabelClassifier):
         Limit of Newton steps for a label.
     tol : float, default=1e-2
         Tolerance of liblinear's primal solver.
+    calibrate : bool, default=False
+        Hold out a fifth of the rows from a first fit, and calibrate ``predict_proba`` on them.
     n_jobs : int, optional
         Threads, each on one label at a time. All cores by default.
 
@@ -74,6 +76,7 @@ class LinearOvA(MultiLabelClassifier):
         normalize: bool = True,
         max_iter: int = 1000,
         tol: float = 1e-2,
+        calibrate: bool = False,
         n_jobs: int | None = None,
     ) -> None:
         self.C = C
@@ -82,9 +85,30 @@ class LinearOvA(MultiLabelClassifier):
         self.normalize = normalize
         self.max_iter = max_iter
         self.tol = tol
+        self.calibrate = calibrate
         self.n_jobs = n_jobs
 
-    def _fit(self, X: Features, Y: CSR) -> None:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # type: ignore[override]
+        """Learn from rows whose labels are known.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix of shape (n, n_features)
+            Features; finite numbers.
+        y : sparse matrix, frame or array of shape (n, n_labels), n label sets, or n classes
+            Non-zero (one) where a row has a label; or the labels of each row, such as
+            ``[["a", "b"], ["c"]]``; or, in one dimension, one class for each row.
+        sample_weight : array of shape (n,), optional
+            How much the loss of each row counts; a row of weight 2 is like two rows, one of weight 0 is
+            not there.
+
+        Returns
+        -------
+        self
+        """
+        return self._learn(X, y, sample_weight)
+
+    def _fit(self, X: Features, Y: CSR, weights: FloatArray | None = None) -> None:
         check_positive("C", self.C)
         check_positive("prune", self.prune, strict=False)
         check_count("max_iter", self.max_iter)
@@ -102,7 +126,7 @@ class LinearOvA(MultiLabelClassifier):
             signs = np.zeros(n_rows, dtype=np.int64)
             signs[rows] = 1
             with one_blas_thread():
-                return self._one_label(features, signs)
+                return self._one_label(features, signs, weights)
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # told once below, not for each label
@@ -128,13 +152,15 @@ class LinearOvA(MultiLabelClassifier):
                 stacklevel=3,
             )
 
-    def _one_label(self, X: Any, signs: Array) -> tuple[IndexArray, FloatArray, float, int]:
+    def _one_label(
+        self, X: Any, signs: Array, row_weights: FloatArray | None
+    ) -> tuple[IndexArray, FloatArray, float, int]:
         from sklearn.svm import LinearSVC  # a large module, loaded by those who use it
 
         # The primal Newton solver draws no random numbers, so threads cannot change what it finds.
         classifier = LinearSVC(
             C=self.C, dual=False, fit_intercept=self.fit_intercept, max_iter=self.max_iter, tol=self.tol
-        ).fit(X, signs)
+        ).fit(X, signs, row_weights)
         weights = classifier.coef_.ravel()
         kept = np.flatnonzero(np.abs(weights) >= max(self.prune, np.finfo(np.float64).tiny))
         bias = float(classifier.intercept_[0]) if self.fit_intercept else 0.0

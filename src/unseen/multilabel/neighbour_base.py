@@ -78,6 +78,8 @@ class NeighbourClassifier(MultiLabelClassifier):
     is learned without a regression.
     """
 
+    _why_no_weights = "neighbours are counted, and a part of a row is no neighbour"
+
     # Parameters of every subclass; scikit-learn wants them in its own __init__.
     n_components: int
     k: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -23,6 +23,8 @@ class RidgeOvA(MultiLabelClassifier):
 
     min over W, b   1/2 ||Y - X W - 1 b'||_F^2 + reg/2 ||W||_F^2
 
+    With ``sample_weight`` the squared errors of a row count as often as its weight says.
+
     Solved through the d x d normal equations, through their n x n dual when there are more features
     than rows, or by conjugate gradients when both are large. Simple, and often hard to beat.
 
@@ -38,6 +40,8 @@ class RidgeOvA(MultiLabelClassifier):
         Relative residual at which conjugate gradients stop.
     max_iter : int, default=200
         Limit of their steps.
+    calibrate : bool, default=False
+        Hold out a fifth of the rows from a first fit, and calibrate ``predict_proba`` on them.
     n_jobs : int, optional
         Threads; None takes all cores. The result does not depend on it.
 
@@ -74,6 +78,7 @@ class RidgeOvA(MultiLabelClassifier):
         threshold: float = 0.5,
         tol: float = 1e-6,
         max_iter: int = 200,
+        calibrate: bool = False,
         n_jobs: int | None = None,
     ) -> None:
         self.reg = reg
@@ -81,9 +86,30 @@ class RidgeOvA(MultiLabelClassifier):
         self.threshold = threshold
         self.tol = tol
         self.max_iter = max_iter
+        self.calibrate = calibrate
         self.n_jobs = n_jobs
 
-    def _fit(self, X: Features, Y: CSR) -> None:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # type: ignore[override]
+        """Learn from rows whose labels are known.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix of shape (n, n_features)
+            Features; finite numbers.
+        y : sparse matrix, frame or array of shape (n, n_labels), n label sets, or n classes
+            Non-zero (one) where a row has a label; or the labels of each row, such as
+            ``[["a", "b"], ["c"]]``; or, in one dimension, one class for each row.
+        sample_weight : array of shape (n,), optional
+            How much the loss of each row counts; a row of weight 2 is like two rows, one of weight 0 is
+            not there.
+
+        Returns
+        -------
+        self
+        """
+        return self._learn(X, y, sample_weight)
+
+    def _fit(self, X: Features, Y: CSR, weights: FloatArray | None = None) -> None:
         reg = check_positive("reg", self.reg, strict=False)
         self.coef_, self.intercept_ = ridge(
             X,
@@ -93,6 +119,7 @@ class RidgeOvA(MultiLabelClassifier):
             limit=FACTOR_LIMIT,
             tol=check_positive("tol", self.tol),
             max_iter=int(check_positive("max_iter", self.max_iter)),
+            weights=weights,
             n_threads=self._n_threads(),
         )
         self.history_: list[dict[str, Any]] = []

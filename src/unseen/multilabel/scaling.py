@@ -10,7 +10,7 @@ from scipy import sparse
 from unseen.multilabel.neighbours import unit_rows
 from unseen.typing import CSR, Features, FloatArray
 
-__all__ = ["FeatureScaling", "learn_scaling", "scaled_rows", "unit_csr", "with_ones"]
+__all__ = ["FeatureScaling", "learn_scaling", "scaled_by", "scaled_rows", "unit_csr", "with_ones"]
 
 MOSTLY_ZERO = 0.1
 """Share of non-zeros up to which features are taken as counts or words, whose zeros must stay."""
@@ -94,6 +94,17 @@ def unit_csr(csr: CSR) -> CSR:
     lengths = np.sqrt(np.where(squares > 0.0, squares, 1.0)).astype(csr.dtype)
     scaled: CSR = sparse.csr_array((csr.data / lengths[rows], csr.indices, csr.indptr), shape=csr.shape)
     return scaled
+
+
+def scaled_by(X: Features, factors: FloatArray) -> Features:
+    """Rows times one number each."""
+    factors = factors.astype(X.dtype, copy=False)
+    if not sparse.issparse(X):
+        return np.asarray(X) * factors[:, None]
+    csr = sparse.csr_array(X)
+    return sparse.csr_array(
+        (csr.data * np.repeat(factors, np.diff(csr.indptr)), csr.indices, csr.indptr), shape=csr.shape
+    )
 
 
 def with_ones(X: Features) -> Features:

@@ -68,6 +68,8 @@ class SLEEC(NeighbourClassifier):
         Limit of projections.
     tol : float, default=1e-3
         Stop when the error on Omega falls by less than this share.
+    calibrate : bool, default=False
+        Hold out a fifth of the rows from a first fit, and calibrate ``predict_proba`` on them.
     random_state : int, Generator, RandomState or None
         Source of random numbers.
     n_jobs : int, optional
@@ -112,6 +114,7 @@ class SLEEC(NeighbourClassifier):
         normalize: bool = True,
         max_iter: int = 200,
         tol: float = 1e-3,
+        calibrate: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -131,6 +134,7 @@ class SLEEC(NeighbourClassifier):
         self.normalize = normalize
         self.max_iter = max_iter
         self.tol = tol
+        self.calibrate = calibrate
         self.random_state = random_state
         self.n_jobs = n_jobs
 
