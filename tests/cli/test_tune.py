@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 import unseen
 from unseen.cli.tuning import seconds_of
 
 
 def test_settings_are_chosen_and_those_given_are_kept(run, files, tmp_path):
-    pytest.importorskip("optuna")
     ended = run("fit", files.ratings, "--out", tmp_path / "m", "--rank", 2, "--tune", "0.5s", "--json")
     found = ended.document["tuned"]
     assert set(found["params"]) == {"reg"}
@@ -17,6 +14,17 @@ def test_settings_are_chosen_and_those_given_are_kept(run, files, tmp_path):
     model = unseen.load(tmp_path / "m")
     assert model.rank == 2
     assert model.reg == found["params"]["reg"]
+
+
+def test_what_is_chosen_beats_the_first_grid_and_time_ends_it(run, files, tmp_path):
+    results = []
+    for seconds in ("1ms", "20s"):
+        time = "0.001s" if seconds == "1ms" else seconds
+        ended = run("fit", files.ratings, "--out", tmp_path / seconds, "--tune", time, "--json")
+        results.append(ended.document["tuned"])
+    short, long = results
+    assert short["n_trials"] < long["n_trials"]
+    assert long["score"] <= short["score"]
 
 
 def test_wrong_uses_are_refused(run, files, tmp_path):

@@ -64,6 +64,18 @@ def test_results_are_the_same_at_any_number_of_threads(cells: Observations) -> N
     assert found[0].results_.column("score") == found[1].results_.column("score")
 
 
+def test_time_ends_a_search_with_what_was_reached(cells: Observations) -> None:
+    search = HalvingSearch(model(), GRID, cv=2, timeout=1e-6).fit(cells)
+    reached = [row for row in search.results_ if np.isfinite(row["score"])]
+    assert len(reached) == 1
+    assert search.best_params_ == reached[0]["params"]
+    assert search.n_rungs_ == 3
+    late = [row["error"] for row in search.results_ if row is not reached[0]]
+    assert all(error.startswith("TimeoutError") for error in late)
+    unhurried = HalvingSearch(model(), GRID, cv=2, timeout=600).fit(cells)
+    assert unhurried.best_params_ == HalvingSearch(model(), GRID, cv=2).fit(cells).best_params_
+
+
 class Memoriser(Popularity):
     """Tells when it is fitted to a cell that it will be judged on."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -74,6 +75,9 @@ class HalvingSearch(GridSearch):
         How much more the next rung gets, and how many candidates the last one has.
     resource : {"auto", "sweeps", "cells"}, default="auto"
         What a budget is.
+    timeout : float, optional
+        Seconds after which no further fit begins. The best is then chosen among the candidates that came
+        furthest; at least one is fitted.
     cv : int, splitter, Split or iterable of splits, default=5
         What is held out; see `cross_validate`. Pass ``split_entries(X)`` for a single split.
     scoring : str, Scorer or callable, default="rmse"
@@ -133,6 +137,7 @@ class HalvingSearch(GridSearch):
         factor: float = 3,
         *,
         resource: str = "auto",
+        timeout: float | None = None,
         cv: Any = 5,
         scoring: Scoring = "rmse",
         refit: bool = True,
@@ -153,6 +158,7 @@ class HalvingSearch(GridSearch):
         )
         self.factor = factor
         self.resource = resource
+        self.timeout = timeout
         self.random_state = random_state
 
     def _by_sweeps(self, candidates: list[Candidate]) -> bool:
@@ -178,6 +184,9 @@ class HalvingSearch(GridSearch):
         if factor <= 1:
             raise ParameterError(f"factor must be above 1, got {self.factor!r}")
         by_sweeps = self._by_sweeps(candidates)
+        end = np.inf
+        if self.timeout is not None:
+            end = time.monotonic() + check_positive("timeout", self.timeout)
         rng = check_rng(self.random_state)
         running = [_Running(split) for split in self._sent_splits(observations)]
         self.n_splits_ = len(running)
@@ -203,6 +212,7 @@ class HalvingSearch(GridSearch):
                         share,
                         by_sweeps,
                         int(seeds[number]),
+                        end,
                         self.scorer_,
                         features,
                     )
@@ -213,13 +223,16 @@ class HalvingSearch(GridSearch):
                     run.models, run.sweeps = done.models, done.sweeps
                     found.append(done.trials)
                 for index in alive:
-                    trials[index] = [trial for split in found for trial in split if trial.candidate == index]
-                    self._rungs[index] = rung
+                    tried = [trial for split in found for trial in split if trial.candidate == index]
+                    if rung == 0 or not any(isinstance(trial.error, TimeoutError) for trial in tried):
+                        trials[index], self._rungs[index] = tried, rung
                 if rung + 1 < len(budgets):
                     alive = self._best_of(alive, trials, sizes[rung + 1])
                     for run in running:
                         run.models = {index: run.models[index] for index in alive if index in run.models}
                 progress.update()
+                if time.monotonic() > end:
+                    break
         for run in running:
             for index, sweeps in run.sweeps.items():
                 self._spent[index] += sweeps
@@ -254,12 +267,14 @@ def _one_split(
     share: float,
     by_sweeps: bool,
     seed: int,
+    end: float,
     scorer: Scorer,
     features: SideFeatures,
 ) -> _Rung:
     """Bring all candidates that are left to the budget of the rung, and score them."""
     penalty = path_parameter(estimator)
-    trials, split, models, sweeps = [], opened(run.split), dict(run.models), dict(run.sweeps)
+    trials: list[Trial] = []
+    split, models, sweeps = opened(run.split), dict(run.models), dict(run.sweeps)
     train = split.train
     if not by_sweeps and share < 1:
         order = np.random.default_rng(seed).permutation(train.nnz)  # the same cells in every rung, and more
@@ -274,6 +289,9 @@ def _one_split(
         for place in chain:
             index = alive[place]
             fit_time, score, failure = np.nan, np.nan, None
+            if trials and time.monotonic() > end:
+                trials.append(Trial(index, np.nan, np.nan, TimeoutError("not reached in time")))
+                continue
             try:
                 model = models.pop(index, None)
                 if by_sweeps:

@@ -277,13 +277,17 @@ class GridSearch(MetaEstimatorMixin, TransformerMixin, BaseEstimator):  # type: 
 
     def _summarise(self, candidates: list[Candidate], trials: list[list[Trial]]) -> ResultTable:
         errors = [next((t.error for t in tried if t.error is not None), None) for tried in trials]
-        n_failed = sum(error is not None for error in errors)
-        if n_failed == len(candidates):
+        n_failed = sum(error is not None and not isinstance(error, TimeoutError) for error in errors)
+        if all(error is not None for error in errors):
             raise ParameterError(
-                f"all {n_failed} candidates failed; the first, {candidates[0]}, with {told(errors[0])}"
+                f"all {len(candidates)} candidates failed; the first, {candidates[0]}, with {told(errors[0])}"
             ) from errors[0]
         if n_failed:
-            first = next(index for index, error in enumerate(errors) if error is not None)
+            first = next(
+                index
+                for index, error in enumerate(errors)
+                if error is not None and not isinstance(error, TimeoutError)
+            )
             warnings.warn(
                 f"{n_failed} of {len(candidates)} candidates failed and cannot be chosen; the first, "
                 f"{candidates[first]}, with {told(errors[first])}. See `error` in results_.",
