@@ -52,6 +52,16 @@ def serve(
     ] = None,
     max_seconds: Annotated[float, typer.Option("--max-seconds", min=0.1, help="Time of one request.")] = 10.0,
     max_rows: Annotated[int, typer.Option("--max-rows", min=1, help="Rows of one request.")] = 1000,
+    approximate_above: Annotated[
+        int | None,
+        typer.Option(
+            "--approximate-above",
+            metavar="COLUMNS",
+            min=0,
+            help="Look lists up in an index (usearch) where the model has more columns than this; its recall "
+            "is measured [exact lists].",
+        ),
+    ] = None,
     n_jobs: o.NJobs = None,
     row: o.Row = None,
     col: o.Col = None,
@@ -64,6 +74,7 @@ def serve(
     # Threads that wait for the next pass over the factors sleep: others need the core they would spin on.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     from unseen.serve import Limits
+    from unseen.serve.approximate import Approximate
     from unseen.serve.run import Settings
     from unseen.serve.run import serve as run
 
@@ -87,6 +98,7 @@ def serve(
         n_jobs,
         Limits(seconds=max_seconds, rows=max_rows),
         tuple(name.strip() for name in (host_names or "").split(",") if name.strip()),
+        None if approximate_above is None else Approximate(approximate_above),
     )
     if not settings.is_local:
         out.note(

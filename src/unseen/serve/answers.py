@@ -16,6 +16,7 @@ from unseen.data.ids import SeenCells, Side
 from unseen.diagnostics.curvature import why_no_curvature
 from unseen.exceptions import InvalidDataError
 from unseen.parallel import one_blas_thread
+from unseen.serve.approximate import QUERIES, Approximate, ColumnIndex
 from unseen.serve.contributions import contributions
 from unseen.serve.limits import RequestError
 from unseen.serve.names import Names
@@ -63,10 +64,16 @@ class Served:
         Training cells in the positions of the model: they are left out of lists, and say why.
     names : dict of dict, optional
         By side: what people call an id.
+    approximate : Approximate, optional
+        When lists are looked up in an index; by default all are exact.
     """
 
     def __init__(
-        self, model: Any, cells: Observations | None = None, names: dict[str, dict[Any, str]] | None = None
+        self,
+        model: Any,
+        cells: Observations | None = None,
+        names: dict[str, dict[Any, str]] | None = None,
+        approximate: Approximate | None = None,
     ) -> None:
         if not (hasattr(model, "row_factors_") and hasattr(model, "col_factors_")):
             raise InvalidDataError(
@@ -90,6 +97,29 @@ class Served:
             "row": Names(getattr(model, "row_ids_", None), self.shape[0], names.get("row")),
             "col": Names(getattr(model, "col_ids_", None), self.shape[1], names.get("col")),
         }
+        self.index: ColumnIndex | None = None
+        self.recall: float | None = None
+        """What an index found of exact lists, whether or not it is used."""
+        if approximate is not None and self.shape[1] > approximate.above:
+            self._make_index(approximate)
+
+    def _make_index(self, approximate: Approximate) -> None:
+        """Index the columns; it is used only where it finds enough for rows of the model."""
+        index = ColumnIndex(self.model.col_factors_, n_threads=self.model._n_threads(), home=approximate.home)
+        n_rows = self.shape[0]
+        rows = np.random.default_rng(0).permutation(n_rows)[: min(n_rows, QUERIES)]
+        with one_blas_thread():
+            good = index.choose(self.model.row_factors_[rows], self._left_out(Wanted(self, 1, rows=rows)))
+        self.recall = index.recall
+        if good:
+            self.index = index
+
+    def retrieval(self) -> dict[str, Any]:
+        """How lists are made, and what an index was measured to find of exact ones."""
+        if self.recall is None:
+            return {"kind": "exact"}
+        kind = "exact" if self.index is None else "approximate"
+        return {"kind": kind, "recall_at_10": self.recall}
 
     # -- facts -----------------------------------------------------------------------
 
@@ -203,6 +233,10 @@ class Served:
         left_out = [self._left_out(one) for one in wanted]
         out: list[Lists | None] = [None] * len(wanted)
         everywhere = [place for place, one in enumerate(wanted) if one.candidates is None]
+        if self.index is not None:  # each by itself, so that none depends on its company
+            for place in everywhere:
+                out[place] = self._looked_up(factors[place], left_out[place], wanted[place].k)
+            everywhere = [place for place in everywhere if out[place] is None]
         alone = [[place] for place, one in enumerate(wanted) if one.candidates is not None]
         for group in [everywhere, *alone]:
             if not group:
@@ -222,6 +256,22 @@ class Served:
                 start += one.n_rows
         return [answer for answer in out if answer is not None]
 
+    def _looked_up(self, factors: FloatArray, left_out: list[IndexArray], k: int) -> Lists | None:
+        assert self.index is not None
+        if not np.isfinite(factors).all():
+            raise RequestError(NOT_FINITE)
+        found = self.index.top(factors, left_out, min(k, self.shape[1]))
+        return None if found is None else self._as_data(found)
+
+    def _as_data(self, found: Lists) -> Lists:
+        """Scores of lists on the scale of the data."""
+        ids, scores = found
+        listed = ids >= 0
+        if not np.isfinite(scores[listed]).all():
+            raise RequestError(NOT_FINITE)
+        scores[listed] = self.model._to_data(scores[listed])
+        return ids, scores
+
     def _top(self, factors: FloatArray, left_out: list[IndexArray], k: int, candidates: Any) -> Lists:
         if not np.isfinite(factors).all():
             raise RequestError(NOT_FINITE)
@@ -229,7 +279,7 @@ class Served:
         right = self.model.col_factors_
         if candidates is not None:
             right = right[candidates]
-        ids, scores = kernels.topk(
+        found = kernels.topk(
             factors,
             right,
             k,
@@ -237,11 +287,7 @@ class Served:
             col_ids=candidates,
             n_threads=self.model._n_threads(),
         )
-        listed = ids >= 0
-        if not np.isfinite(scores[listed]).all():
-            raise RequestError(NOT_FINITE)
-        scores[listed] = self.model._to_data(scores[listed])
-        return ids, scores
+        return self._as_data(found)
 
     def _factors(self, wanted: Sequence[Wanted]) -> list[FloatArray]:
         """Factors of the rows of each request; new rows with cells are folded in all at once."""

@@ -20,6 +20,7 @@ from starlette.routing import Route
 
 from unseen.data.ids import Side
 from unseen.serve.answers import Served, Wanted
+from unseen.serve.approximate import Approximate
 from unseen.serve.batching import Batcher
 from unseen.serve.guard import JSON, Guard, error_answer
 from unseen.serve.holder import Holder
@@ -230,6 +231,7 @@ def create_app(
     directory: Path | None = None,
     cells: Any = None,
     names: dict[str, dict[Any, str]] | None = None,
+    approximate_above: int | None = None,
     limits: Limits | None = None,
     token: str | None = None,
     update: Callable[[Parts], Answer] | None = None,
@@ -249,6 +251,8 @@ def create_app(
         Training cells of ``model``: left out of lists.
     names : dict of dict, optional
         By side ("row", "col"): what people call an id.
+    approximate_above : int, optional
+        Look lists of ``model`` up in an index where it has more columns; its recall is told by ``/readyz``.
     limits : Limits, optional
         What one request may ask for.
     token : str, optional
@@ -278,7 +282,8 @@ def create_app(
     """
     limits = limits or Limits()
     metrics = Metrics()
-    holder = Holder(load or partial(Served, model, cells, names), directory, metrics)
+    approximate = None if approximate_above is None else Approximate(approximate_above)
+    holder = Holder(load or partial(Served, model, cells, names, approximate), directory, metrics)
     service = _Service(holder, limits, metrics, update if token else None)
     document = openapi(limits)
     posts: dict[str, Callable[[Parts], Awaitable[Answer]]] = {
@@ -331,10 +336,11 @@ def create_app(
         return JSON({"status": "ok"})
 
     async def ready(request: Request) -> Response:
-        return JSON({"status": "ready", "generation": holder.generation})
+        told = {"status": "ready", "generation": holder.generation}
+        return JSON({**told, "retrieval": holder.current.retrieval()})
 
     async def measured(request: Request) -> Response:
-        return PlainTextResponse(metrics.text(holder.generation, holder.current.shape))
+        return PlainTextResponse(metrics.text(holder.generation, holder.current.shape, holder.current.recall))
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:

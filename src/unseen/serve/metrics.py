@@ -49,7 +49,7 @@ class Metrics:
         """Count a pass over the factors that answered so many requests."""
         self._batches.add(n_requests)
 
-    def text(self, generation: int, shape: tuple[int, int]) -> str:
+    def text(self, generation: int, shape: tuple[int, int], recall: float | None = None) -> str:
         """All of it, as Prometheus reads it."""
         worker = self._worker
         out = ["# TYPE unseen_requests_total counter"]
@@ -68,6 +68,7 @@ class Metrics:
             ("model_generation", "gauge", generation),
             ("model_rows", "gauge", shape[0]),
             ("model_cols", "gauge", shape[1]),
+            *([] if recall is None else [("index_recall_at_10", "gauge", recall)]),
         ):
             out += [f"# TYPE unseen_{name} {kind}", f"unseen_{name}{{{worker}}} {value}"]
         return "\n".join(out) + "\n"

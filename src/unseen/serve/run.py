@@ -8,6 +8,7 @@ import logging
 import signal
 import socket
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from unseen.exceptions import InvalidDataError, ParameterError
+from unseen.serve.approximate import Approximate
 from unseen.serve.limits import Limits
 from unseen.serve.workers import run_workers
 from unseen.validation import check_n_jobs
@@ -48,6 +50,8 @@ class Settings:
     limits : Limits
     hosts : tuple of str
         Further names under which the server may be spoken to.
+    approximate : Approximate or None
+        When lists are looked up in an index; None for exact lists alone.
     """
 
     model: Path
@@ -60,6 +64,7 @@ class Settings:
     n_jobs: int | None = None
     limits: Limits = field(default_factory=Limits)
     hosts: tuple[str, ...] = ()
+    approximate: Approximate | None = None
 
     @property
     def is_local(self) -> bool:
@@ -76,7 +81,7 @@ def load_served(settings: Settings) -> Any:
     if settings.n_jobs is not None and "n_jobs" in model.get_params():
         model.set_params(n_jobs=settings.n_jobs)
     cells = None if settings.load_cells is None else settings.load_cells(model)
-    return Served(model, cells, settings.names)
+    return Served(model, cells, settings.names, settings.approximate)
 
 
 def build_app(settings: Settings) -> Any:
@@ -119,7 +124,7 @@ def serve(settings: Settings, started: Callable[[str], None] | None = None) -> N
         Gets the address once the socket is open.
     """
     try:
-        import uvicorn
+        import uvicorn  # noqa: F401
     except ModuleNotFoundError as error:
         raise ImportError("the server needs uvicorn and starlette: pip install 'unseen[serve]'") from error
     if settings.workers < 1:
@@ -127,6 +132,19 @@ def serve(settings: Settings, started: Callable[[str], None] | None = None) -> N
     if settings.token_file is not None:
         read_token(settings.token_file)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING)
+    if settings.approximate is None:
+        _run(settings, started)
+        return
+    with tempfile.TemporaryDirectory(prefix="unseen-index-") as home:
+        shared = replace(settings.approximate, home=Path(home), n_threads=check_n_jobs(settings.n_jobs))
+        _run(replace(settings, approximate=shared), started)
+
+
+def _run(settings: Settings, started: Callable[[str], None] | None) -> None:
+    import uvicorn
+
+    # Until the server takes them, and again after it has stopped and hands SIGTERM back.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     # What is wrong with the model is said before anything is open; no thread starts here, before a fork.
     build_app(replace(settings, n_jobs=1))
     # What is imported by now stays: no later collection need look at it, which would take a request's time.
@@ -149,8 +167,6 @@ def serve(settings: Settings, started: Callable[[str], None] | None = None) -> N
     listening = open_socket(settings.host, settings.port)
     with contextlib.closing(listening):
         host, port = listening.getsockname()[:2]
-        # Until the server takes them, and again after it has stopped and hands SIGTERM back.
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         if hasattr(signal, "SIGHUP"):
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
         if started is not None:
