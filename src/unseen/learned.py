@@ -199,6 +199,7 @@ NEEDED: dict[str, dict[str, Check | None]] = {
     "SpectralFilter": {
         "row_scale_": numbers("n", low=0),
         "col_scale_": numbers("m", low=0),
+        "list_scale_": numbers("m", low=0),
         "singular_values_": numbers("singular", low=0),
         "left_basis_": numbers("m", "basis"),
         "right_basis_": numbers("m", "basis"),

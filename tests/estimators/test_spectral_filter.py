@@ -25,14 +25,24 @@ def positives(seed: int = 0, density: float = 0.12) -> sparse.csr_array:
 
 
 def by_formula(
-    R: np.ndarray, a: float = 0.35, b: float = 0.4, rank: int = 6, low_pass: float = 0.1, power: float = 0.0
+    R: np.ndarray,
+    a: float = 0.35,
+    b: float = 0.4,
+    rank: int = 6,
+    low_pass: float = 0.1,
+    power: float = 0.0,
+    neighbor_power: float = 1.0,
+    list_power: float | None = None,
 ) -> np.ndarray:
     """Scores of all cells, with every matrix written out."""
     with np.errstate(divide="ignore"):
         rows, cols = (np.where(R.sum(axis) > 0, R.sum(axis) ** -p, 0.0) for axis, p in ((1, a), (0, b)))
     normal = rows[:, None] * R * cols
     _, s, vt = np.linalg.svd(normal)
-    neighbours = (R * cols) @ (rows[:, None] * R).T @ normal / s[0] ** 2
+    near = (R * cols) @ R.T
+    most = np.maximum(near.max(axis=1, keepdims=True), 1e-300)
+    last = cols if list_power is None else np.where(cols > 0, np.maximum(R.sum(0), 1.0) ** -list_power, 0.0)
+    neighbours = most * (near / most) ** neighbor_power @ (rows[:, None] ** 2 * R * last) / s[0] ** 2
     v, gain = vt[:rank].T, (s[:rank] / s[0]) ** power
     back = np.divide(1.0, cols, out=np.zeros_like(cols), where=cols > 0)
     return neighbours + low_pass * ((R * cols) @ v * gain) @ (v * back[:, None]).T
@@ -45,6 +55,8 @@ def by_formula(
         {"low_pass": 0.0},
         {"degree_power": (0.5, 0.5), "low_pass": 0.3},
         {"spectrum_power": 1.5, "low_pass": 2.0, "rank": 9},
+        {"neighbor_power": 1.6, "list_power": 0.1},
+        {"neighbor_power": 0.5, "low_pass": 0.0},
     ],
 )
 def test_scores_are_those_of_the_formula(options: dict) -> None:
@@ -58,6 +70,8 @@ def test_scores_are_those_of_the_formula(options: dict) -> None:
         options.get("rank", 6),
         options.get("low_pass", 0.1),
         options.get("spectrum_power", 0.0),
+        options.get("neighbor_power", 1.0),
+        options.get("list_power"),
     )
     rows, cols = np.divmod(np.arange(N * M), M)
     assert np.allclose(model.predict_entries(rows, cols), wanted.ravel(), atol=1e-10)
@@ -125,6 +139,8 @@ def test_wrong_settings_are_named() -> None:
         {"low_pass": -1},
         {"degree_power": (1, 2, 3)},
         {"spectrum_power": "a"},
+        {"neighbor_power": 0},
+        {"list_power": -0.1},
         {"weights": 3},
     ):
         with pytest.raises(ParameterError, match=next(iter(options))):

@@ -20,6 +20,7 @@ LADDERS: dict[str, list[Any]] = {
     "alpha": [0.8, 0.9, 0.95, 0.98, 0.99, 0.995],
     "low_pass": [0.0, 0.03, 0.1, 0.3],
     "degree_power": [(0.2, 0.4), (0.35, 0.4), (0.35, 0.5), (0.5, 0.5)],
+    "neighbor_power": [1.0, 1.5, 2.0],
     "n_neighbors": [20, 50, 100, 200],
 }
 """Settings that are searched, where a method has them and they were not given; neighbours are alike."""

@@ -105,7 +105,12 @@ CANDIDATES: dict[str, Candidate] = {
     "spectral-filter": Candidate(
         "SpectralFilter",
         POSITIVE,
-        {"rank": [32, 128], "low_pass": [0.05, 0.1, 0.3], "degree_power": [(0.35, 0.4), (0.5, 0.5)]},
+        {
+            "rank": [32, 128],
+            "low_pass": [0.05, 0.3],
+            "degree_power": [(0.35, 0.4), (0.5, 0.5)],
+            "neighbor_power": [1.0, 1.5],
+        },
     ),
     "item-neighbors": Candidate(
         "ItemNeighbors",

@@ -1,4 +1,4 @@
-"""A linear filter of positives: shared neighbours and leading singular vectors of the normalised matrix."""
+"""A filter of positives: rows that share columns and leading singular vectors of the normalised matrix."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SVD_TOL = 1e-3
 
 
 class SpectralFilter(PositiveRows):
-    """Lists from positives without training: a linear filter of each row's own positives.
+    """Lists from positives without training: a filter of each row's own positives.
 
     With R the positives, d_u and d_i the sums of their rows and columns, degree powers (a, b) and
     N = D_u^-a R D_i^-b divided by its largest singular value, the scores are
@@ -35,6 +35,11 @@ class SpectralFilter(PositiveRows):
     and have the other column, those with many positives less. The second keeps what the ``rank`` leading
     right singular vectors V of N (values s) see of the row; with ``spectrum_power=0`` it is an ideal low-pass
     filter. Powers (0.5, 0.5) make N N' a random walk.
+
+    The first part is a sum over rows v of how far v shares columns with the row, q_v = (R D_i^-b R')_v. With
+    ``neighbor_power`` p it is the sum with m (q_v / m)^p, m being the largest of the q_v: above one, rows
+    that share much count more than many that share little. ``list_power`` c puts D_i^-c in place of the
+    last D_i^-b of this part, so what speaks for likeness and what is listed are held back apart.
 
     Nothing is learned but the singular vectors, so a fit takes about as long as a truncated SVD. Blank
     cells are unlabelled. Repeated or larger values count more only with ``weights=True``.
@@ -49,6 +54,11 @@ class SpectralFilter(PositiveRows):
         How far rows with many positives, and columns with many, are held back.
     spectrum_power : float, default=0.0
         How far the singular vectors of small values are held back.
+    neighbor_power : float, default=1.0
+        Above one, the rows that are most alike count more.
+    list_power : float, optional
+        How far columns with many positives are held back from the lists of the first part; that of
+        ``degree_power`` by default.
     weights : bool, optional
         None: values other than one are refused. True: a value is the weight of its positive, repeated
         cells add up. False: every non-zero is one positive.
@@ -63,6 +73,8 @@ class SpectralFilter(PositiveRows):
         The training positives with their weights.
     row_scale_, col_scale_ : ndarray
         ``d_u^-2a`` over the square of N's largest singular value, and ``d_i^-b``; zero without positives.
+    list_scale_ : ndarray
+        ``d_i^-c``.
     singular_values_ : ndarray of shape (rank,)
         Of N, the largest being one.
     left_basis_, right_basis_ : ndarray of shape (n_cols, rank)
@@ -99,6 +111,8 @@ class SpectralFilter(PositiveRows):
         low_pass: float = 0.1,
         degree_power: float | tuple[float, float] = (0.35, 0.4),
         spectrum_power: float = 0.0,
+        neighbor_power: float = 1.0,
+        list_power: float | None = None,
         weights: bool | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -107,6 +121,8 @@ class SpectralFilter(PositiveRows):
         self.low_pass = low_pass
         self.degree_power = degree_power
         self.spectrum_power = spectrum_power
+        self.neighbor_power = neighbor_power
+        self.list_power = list_power
         self.weights = weights
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -131,9 +147,14 @@ class SpectralFilter(PositiveRows):
         rank = check_count("rank", self.rank)
         low_pass = check_positive("low_pass", self.low_pass, strict=False)
         spectrum_power = check_positive("spectrum_power", self.spectrum_power, strict=False)
+        check_positive("neighbor_power", self.neighbor_power)
+        list_power = powers[1]
+        if self.list_power is not None:
+            list_power = check_positive("list_power", self.list_power, strict=False)
         cells = self._read_positives(X, row_features, col_features)
         with one_blas_thread():
             self._fit_cells(cells, powers, rank if low_pass else 1, low_pass, spectrum_power)
+        self.list_scale_ = degree_scales(self.positives_, (0.0, list_power))[1]
         self._finish(cells)
         return self
 
@@ -175,15 +196,22 @@ class SpectralFilter(PositiveRows):
         cells, n_threads = self.positives_, self._n_threads()
         scale = self.col_scale_.astype(cells.dtype)
         spread = sparse.csr_array((own.data * scale[own.indices], own.indices, own.indptr), shape=own.shape)
-        near = np.ascontiguousarray((cells @ spread.T).toarray())  # of all rows, how far they share columns
+        near = self._near(cells @ spread.T)
         near *= self.row_scale_.astype(near.dtype)[:, None]
         n_cols = cells.shape[1]
         block = kernels.spmm_t(cells.indptr, cells.indices, cells.data, near, n_cols, n_threads=n_threads)
-        block *= scale[:, None]
+        block *= self.list_scale_.astype(cells.dtype)[:, None]
         if not self.left_basis_.shape[1]:
             return RowParts(block)
         left = kernels.spmm(own.indptr, own.indices, own.data, self.left_basis_, n_threads=n_threads)
         return RowParts(block, left, self.right_basis_)
+
+    def _near(self, shared: CSR) -> FloatArray:
+        """Of all rows (down), how far they share columns with those asked for (across)."""
+        if self.neighbor_power != 1:
+            most = shared.max(axis=0).toarray().ravel()[shared.indices]
+            shared.data = most * (shared.data / most) ** shared.dtype.type(self.neighbor_power)
+        return np.ascontiguousarray(shared.toarray())
 
     def _scores_from(self, cells: CSR) -> FloatArray:
         step = self._rows_at_a_time()
