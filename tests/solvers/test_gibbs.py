@@ -26,6 +26,7 @@ from unseen.losses import Background, Logistic, Squared
 from unseen.parallel import one_blas_thread
 from unseen.regularisers import L1, Ridge
 from unseen.solvers import Gibbs
+from unseen.solvers.gibbs import START_FALL
 from unseen.solvers.gibbs_prior import SidePrior
 from unseen.solvers.mixing import effective_samples, split_rhat
 
@@ -238,3 +239,14 @@ def test_early_stopping_is_refused():
     model = MatrixFactorization(2, solver="gibbs", validation_fraction=0.1, reg=1.0, center="none")
     with pytest.raises(ParameterError, match="averages over all"):
         model.fit(small())
+
+
+def test_directions_that_nothing_supports_are_not_filled_at_the_start(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((120, 80)) < 0.1, rng.normal(size=(120, 80)), np.nan)  # noise, no structure
+    sizes = []
+    for fall in (START_FALL, 1.0):
+        monkeypatch.setattr("unseen.solvers.gibbs.START_FALL", fall)
+        model = BayesianMF(16, n_samples=8, burn_in=2, thin=1, random_state=0, n_jobs=1).fit(X)
+        sizes.append(np.std(model.predict_new()))
+    assert sizes[0] < 0.9 * sizes[1]

@@ -31,6 +31,11 @@ __all__ = ["Gibbs"]
 MAX_SAMPLE_BYTES = 4 << 30
 START, FEATURES = 8, 16
 """Blocks of random numbers; the rows have 0 and the columns 1."""
+START_SIZE, START_FALL = 0.3, 0.8
+"""Size of the first factor at the start, and of each next one beside the one before.
+
+Large ones find a direction that is weak in the data; those that are not needed take hundreds of sweeps to fall.
+"""
 NOISE_SHAPE, NOISE_RATE = 1.0, 1.0
 """Of the Gamma distribution of the precision of a cell, whose values have variance one."""
 
@@ -200,7 +205,9 @@ class _Chain:
         in_order = self.by_row, self.by_row.transposed
         self.sides: dict[str, _Side] = {}
         for place, (name, length, own) in enumerate(zip(("row", "col"), cells.shape, in_order, strict=True)):
-            start = 0.3 * self.normals((length, self.layout.own(name)), START + place)
+            sizes = START_SIZE * START_FALL ** np.arange(self.layout.own(name))
+            sizes[self.layout.rank :] = START_SIZE
+            start = sizes.astype(cells.dtype) * self.normals((length, len(sizes)), START + place)
             designs = _feature_designs(problem, parts.factors, name, state)
             a_map = parts.factors.row_map if name == "row" else parts.factors.col_map
             self.sides[name] = _Side(place, start, designs, own, diagonal=diagonal)
