@@ -20,8 +20,8 @@ from unseen.model_selection import cross_validate, split_time
 
 # Read: ratings with polars, people and titles with pandas.
 data = Path(os.environ["UNSEEN_DATA"]) / "ml100k"
-columns = ["user", "film", "stars", "when"]
-ratings = pl.read_csv(data / "u.data.gz", separator="\t", has_header=False, new_columns=columns)
+ratings = pl.read_csv(data / "u.data.gz", separator="\t", has_header=False)
+ratings.columns = ["user", "film", "stars", "when"]
 names = (pl.format("user {}", "user").alias("user"), pl.format("film {}", "film").alias("film"))
 ratings = ratings.with_columns(*names, pl.from_epoch("when"))
 people = pd.read_csv(data / "u.user.gz", sep="|", names=["user", "age", "gender", "job", "zip"])
@@ -41,19 +41,19 @@ for model, side in [(BiasModel(), {}), (factors, {}), (by_person, {"row_features
 factors.fit(X)
 by_person.fit(X, row_features=people)
 print(factors.recommend("user 196", k=5, as_frame=True).join(titles, on="film").sort("rank"))
-print(factors.similar_cols("film 50", k=3, as_frame=True).join(titles, left_on="similar", right_on="film"))
+alike = factors.similar_cols("film 50", k=3, as_frame=True)
+print(alike.join(titles, left_on="similar", right_on="film").sort("rank"))
 cold = pd.DataFrame({"user": ["Kim", "Lee"], "job": ["student", "retired"], "age": [19, 70], "gender": "F"})
 print(by_person.recommend(row_features=cold, k=3, as_frame=True).join(titles, on="film").sort("user", "rank"))
 
 # Save, and load in another process.
-out = Path(tempfile.mkdtemp())
-factors.save(out / "model")
+factors.save((out := Path(tempfile.mkdtemp())) / "model")
 ask = "import sys, unseen; print(unseen.load(sys.argv[1]).predict_entries('user 196', 'film 50'))"
-subprocess.run([sys.executable, "-c", ask, str(out / "model")], check=True)
+print(subprocess.check_output([sys.executable, "-c", ask, str(out / "model")], text=True))
 
 # Somebody new with two ratings; lists in a Parquet file.
 mine = pl.DataFrame({"user": ["me", "me"], "film": ["film 50", "film 181"], "stars": [5, 4]})
 cells = Observations.from_frame(mine, row="user", col="film", value="stars")
-factors.recommend(cells=cells, k=9, as_frame=True).join(titles, on="film").write_parquet(
-    out / "lists.parquet"
-)
+lists = factors.recommend(cells=cells, k=9, as_frame=True).join(titles, on="film")
+lists.sort("rank").write_parquet(out / "lists.parquet")
+print(pd.read_parquet(out / "lists.parquet").head(3))

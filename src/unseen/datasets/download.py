@@ -13,7 +13,7 @@ from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from typing import IO, Any, cast
 
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from unseen.exceptions import DownloadError
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from unseen import kernels
 from unseen.cores import Full, LowRank

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Self
 
 from sklearn.base import clone
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from unseen.estimators.composed import ComposedCompleter
 from unseen.validation import check_verbose

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from unseen.data import Observations
 from unseen.docstrings import share_options
