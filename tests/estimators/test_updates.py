@@ -286,15 +286,49 @@ def test_drift_is_never_silent() -> None:
     assert model.drift_ > 0.3 * true
 
 
-def test_a_mean_over_samples_is_fitted_again() -> None:
-    first, later = split(RATINGS.observations)
-    how = {"n_samples": 8, "burn_in": 8, "random_state": 0}
-    model = BayesianMF(3, **how).fit(first)
+@pytest.mark.parametrize("features", [False, True])
+def test_a_chain_goes_on(features: bool) -> None:
+    """New rows, columns and cells: fewer sweeps than a new chain, and predictions as good as its own."""
+    seen, data = RATINGS.observations, RATINGS
+    test = np.random.default_rng(5).random(seen.nnz) < 0.2
+    train, judged = seen.select(~test), seen.select(test)
+    inside = (train.rows < 110) & (train.indices < 76) & (np.random.default_rng(6).random(train.nnz) < 0.97)
+    small = train.select(inside)
+    old = Observations.from_triples(small.rows, small.indices, small.values, shape=(110, 76))
+    how = {"n_samples": 40, "burn_in": 40, "random_state": 0}
+    model, refit = BayesianMF(3, **how), BayesianMF(3, **how)
+    if features:
+        model.fit(old, row_features=data.row_features[:110])
+        before = model.row_factors_.copy()
+        model.partial_fit(train.select(~inside), row_features=data.row_features[110:])
+        refit.fit(train, row_features=data.row_features)
+    else:
+        model.fit(old)
+        before = model.row_factors_.copy()
+        model.partial_fit(train.select(~inside))
+        refit.fit(train)
+    assert model.row_factors_.shape == refit.row_factors_.shape
+    assert len(model.history_) == len(refit.history_) - 30
+    assert np.abs(model.row_factors_[:110] - before).max() > 1e-3
+    errors = [
+        np.sqrt(np.mean((one.predict_entries(judged.rows, judged.indices) - judged.values) ** 2))
+        for one in (model, refit, MatrixFactorization(3, center="mean", reg=1e6).fit(train))
+    ]
+    assert errors[0] < 1.02 * errors[1] < errors[2]
     with pytest.raises(NotInductiveError, match="fit it again"):
-        model.fold_in_cols(RATINGS.observations)
-    model.partial_fit(later)
-    refit = BayesianMF(3, **how).fit(RATINGS.observations)
-    np.testing.assert_array_equal(model.row_factors_, refit.row_factors_)
+        model.fold_in_cols(seen)
+
+
+def test_where_a_chain_ended_is_read_back_from_what_was_kept() -> None:
+    model = BayesianMF(3, n_samples=5, burn_in=5, random_state=0).fit(RATINGS.observations)
+    posterior = model.solver_.posterior_
+    draws = posterior.last(model.row_factors_, model.col_factors_)
+    i, j = RATINGS.observations.rows[:50], RATINGS.observations.indices[:50]
+    layout = posterior.layout
+    products = layout.widened("row", draws.rows)[i] * layout.widened("col", draws.cols)[j]
+    scores = products.sum(axis=1) * posterior.scale + model.offsets_.mean
+    np.testing.assert_allclose(scores, model._samples(i, j)[0][:, -1], rtol=1e-6)
+    np.testing.assert_allclose(draws.alpha, posterior.noise[-1] * posterior.scale**2)
 
 
 def test_the_past_fades() -> None:

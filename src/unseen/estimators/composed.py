@@ -25,6 +25,7 @@ from unseen.parallel import one_blas_thread
 from unseen.problem import Problem
 from unseen.sensing import Sensing
 from unseen.solvers import Gibbs, Monitor, Solver, choose_solver
+from unseen.solvers.posterior import Draws
 from unseen.state import State
 from unseen.terms import Term
 from unseen.totals import TotalPart, total_parts
@@ -91,6 +92,8 @@ class ComposedCompleter(AveragedCompleter):
 
     _sweeps_chosen: bool = False
     """Whether the number of sweeps was chosen, so that an end before the objective settles is meant."""
+    _draws: Draws | None = None
+    """Where a chain goes on."""
 
     @abstractmethod
     def _compose(self, has_row_features: bool, has_col_features: bool) -> Composition:
@@ -216,6 +219,8 @@ class ComposedCompleter(AveragedCompleter):
         rng = check_rng(self.random_state)
         self._choose(cells, features, rng)
         problem, terms, solver, offsets, held_out = self._bind(cells, features, rng)
+        if self._draws is not None and isinstance(solver, Gibbs):
+            solver.resume(self._draws)
         monitor = Monitor(
             solver.max_iter,
             solver.tol,

@@ -30,17 +30,19 @@ __all__ = ["absorb", "as_cols", "mirrored"]
 
 def absorb(model: ComposedCompleter, merged: Merged, features: dict[str, Features | None]) -> None:
     """Take in an update: solve for what changed, or fit again from where the model stands."""
-    averaged = model._posterior is not None
-    if not averaged:
+    posterior = model._posterior
+    if posterior is None:
         _grow(model, *merged.cells.shape)
+    else:
+        model._draws = posterior.last(model.row_factors_, model.col_factors_)
     if _can_refresh(model):
         _refresh(model, merged)
         return
-    model.warm_start, started = not averaged, model.warm_start
+    model.warm_start, started = posterior is None, model.warm_start
     try:
         model._fit_validated(merged.cells, features)
     finally:
-        model.warm_start = started
+        model.warm_start, model._draws = started, None
     model._name(merged.cells)
     model.drift_ = 0.0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any, ClassVar, Literal, NamedTuple
+from zlib import crc32
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from unseen.solvers.base import Monitor, Solver, Sweep, by_column
 from unseen.solvers.certificates import Certificate
 from unseen.solvers.gibbs_prior import SidePrior
 from unseen.solvers.mixing import Trace
-from unseen.solvers.posterior import Coordinates, Posterior, SideSamples
+from unseen.solvers.posterior import Coordinates, Draws, Posterior, SideSamples
 from unseen.state import State
 from unseen.terms import BoundTerm
 from unseen.typing import Array, FloatArray, IndexArray
@@ -36,6 +37,8 @@ START_SIZE, START_FALL = 0.3, 0.8
 
 Large ones find a direction that is weak in the data; those that are not needed take hundreds of sweeps to fall.
 """
+SETTLING = 10
+"""Sweeps after which a chain that goes on with more cells is taken to have settled."""
 NOISE_SHAPE, NOISE_RATE = 1.0, 1.0
 """Of the Gamma distribution of the precision of a cell, whose values have variance one."""
 
@@ -133,12 +136,19 @@ class Gibbs(Solver):
         monitor.close()
         return state
 
+    def resume(self, draws: Draws) -> None:
+        """Begin the next chain where another one ended, with few sweeps before the first that is kept."""
+        self._draws = draws
+        self.burn_in = min(self.burn_in, SETTLING)
+
     def take_factors(self) -> tuple[FloatArray, FloatArray]:
         """Factors of the mean score, which belong to whoever takes them."""
         return self.__dict__.pop("_factors")  # type: ignore[no-any-return]
 
     def sweeps(self, problem: Problem, state: State, rng: np.random.Generator) -> Iterator[Sweep]:
         chain = _Chain(problem, state, rng, diagonal=self.precision == "diagonal")
+        if "_draws" in self.__dict__:
+            chain.resume(self.__dict__.pop("_draws"))
         last, thin, burn_in = self.max_iter, self.thin, self.burn_in
         kept, trace = _Kept(chain, self.n_samples), Trace(problem.observations.shape, rng)
         for number in range(1, last + 1):
@@ -214,6 +224,13 @@ class _Chain:
             if isinstance(a_map, Joined) and name == "col":
                 features = [part for part in a_map.maps if not isinstance(part, Identity)]
                 self.sides[name].forgotten = [isinstance(part, History) for part in features]
+
+    def resume(self, draws: Draws) -> None:
+        """Stand where another chain ended, with random numbers of its own."""
+        self.alpha = draws.alpha
+        self.seed ^= crc32(np.ascontiguousarray(draws.rows).tobytes())
+        for (name, side), length in zip(self.sides.items(), self.cells.shape, strict=True):
+            side.drawn[...] = self.place.asarray(draws.of(name, length), side.drawn.dtype)
 
     def normals(self, shape: tuple[int, int], block: int) -> FloatArray:
         """Normal numbers of this sweep for one block of what is drawn."""

@@ -14,7 +14,7 @@ from unseen.kernels.devices import module_of
 from unseen.linalg.designs import Design
 from unseen.typing import Array, FloatArray, IndexArray
 
-__all__ = ["Coordinates", "Posterior", "SideSamples"]
+__all__ = ["Coordinates", "Draws", "Posterior", "SideSamples"]
 
 
 class Coordinates(NamedTuple):
@@ -57,6 +57,19 @@ class Coordinates(NamedTuple):
         elif bias:
             table[:, -1] = 1.0
         return xp.ascontiguousarray(table), xp.ascontiguousarray(drawn[:, self.rank]) if other else None
+
+
+class Draws(NamedTuple):
+    """Where a chain stands, in its own units: rows, columns, and the precision of a cell."""
+
+    rows: FloatArray
+    cols: FloatArray
+    alpha: float
+
+    def of(self, side: str, length: int) -> FloatArray:
+        """Draws of one side; new rows or columns begin with zeros, which say nothing about the others."""
+        drawn = self.rows if side == "row" else self.cols
+        return np.pad(drawn, [(0, length - len(drawn)), (0, 0)])
 
 
 @dataclass
@@ -122,6 +135,15 @@ class Posterior:
         """Stacked factors by samples, of shape (n, S, width)."""
         total = self.n_samples * self.layout.width
         return factors[:, :total].reshape(len(factors), self.n_samples, self.layout.width)
+
+    def last(self, row_factors: FloatArray, col_factors: FloatArray) -> Draws:
+        """Where the chain ended, from stacked factors."""
+        layout = self.layout
+        rows = self.apart(row_factors)[:, -1] * (self.n_samples / self.scale)
+        rows = rows[:, : layout.own("row")] + self.deviations[:, -1].astype(np.float64) / self.scale
+        cols = _narrowed(layout, self.apart(col_factors)[:, -1])
+        alpha = float(self.noise[-1]) * self.scale**2
+        return Draws(rows.astype(row_factors.dtype), cols.copy(), alpha)
 
     def scores(self, left: FloatArray, right: FloatArray, rows: IndexArray | None = None) -> Array:
         """Scores of pairs in each sample, of shape (pairs, S), from stacked factors of both sides.

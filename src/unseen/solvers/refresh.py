@@ -23,6 +23,8 @@ SAMPLE, SHARE = 400, 0.01
 """Rows and columns that are solved on trial, to estimate what all of them would bring: at least so many."""
 ENOUGH, MAX_SWEEPS = 0.003, 5
 """Sweeps over everything follow while the estimated drift is above this, and so many at most."""
+FINE, SHARE_OF_FIT = 0.001, 0.01
+"""They follow down to this, too, where they are no more than this share of the last fit's."""
 
 
 class Refreshed(NamedTuple):
@@ -57,20 +59,23 @@ class Pace(NamedTuple):
         end. This is the geometric mean of the two.
     left : float
         What one more sweep would have taken: a new fit would leave that as well.
+    n_sweeps : int
+        Sweeps of the fit.
     """
 
     reach: float
     left: float
+    n_sweeps: int
 
     @classmethod
     def of(cls, objectives: Sequence[float]) -> Pace:
         """From the objectives of the sweeps."""
         steps = np.maximum(-np.diff(objectives), 0.0)
         if len(steps) < 2 or steps[0] == 0 or steps[-2] == 0:
-            return cls(1.0, float(steps[-1]) if len(steps) else 0.0)
+            return cls(1.0, float(steps[-1]) if len(steps) else 0.0, len(objectives))
         rate = min(float(steps[-1] / steps[-2]), 0.95)
         at_start = float(steps.sum() / steps[0])
-        return cls(float(np.sqrt(at_start / (1.0 - rate))), float(steps[-1]) * rate)
+        return cls(float(np.sqrt(at_start / (1.0 - rate))), float(steps[-1]) * rate, len(objectives))
 
 
 def refresh(
@@ -130,7 +135,7 @@ def refresh(
         col_kept.solve(row_kept, parts[0], picked[0], options)
         row_kept.solve(col_kept, parts[1], picked[1], options)
         drift, objective = _drift(problem, (row_kept, col_kept), (by_row, in_columns), options, pace)
-        if drift <= ENOUGH:
+        if drift <= (FINE if count + 1 <= SHARE_OF_FIT * pace.n_sweeps else ENOUGH):
             break
     return Refreshed(with_sides(problem, state, row_side, col_side), objective, drift, count)
 
