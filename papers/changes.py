@@ -82,8 +82,12 @@ def tables() -> dict[str, str]:
             title.split(" (")[0],
             WHO[source],
             *(
-                sum(
-                    claim.verdict is kind for own, _, claim in found if (own, claim.source) == (paper, source)
+                len(
+                    [
+                        claim
+                        for own, _, claim in found
+                        if (own, claim.source, claim.verdict) == (paper, source, kind)
+                    ]
                 )
                 for kind in Verdict
             ),

@@ -29,6 +29,7 @@ class DrawsOnDevice:
     """Shared memory that one block may take."""
 
     def normals(self, shape: tuple[int, int], seed: int, sweep: int, block: int, dtype: Any) -> Any:
+        """Standard normals by counter."""
         out = self.xp.empty(shape, dtype=dtype)
         n, k = shape
         arguments = {
@@ -53,6 +54,7 @@ class DrawsOnDevice:
         shift: Any = None,
         means: Any = None,
     ) -> Any:
+        """Rows drawn from their conditional distributions."""
         xp, dtype, (n, k) = self.xp, out.dtype, out.shape
         wide, size = dtype == np.float64, 16 * -(-k // 16)
         program = cuda.draw_program(k, wide=wide)

@@ -35,7 +35,8 @@ START, FEATURES = 8, 16
 START_SIZE, START_FALL = 0.3, 0.8
 """Size of the first factor at the start, and of each next one beside the one before.
 
-Large ones find a direction that is weak in the data; those that are not needed take hundreds of sweeps to fall.
+Large ones find a direction that is weak in the data; those that are not needed take hundreds of sweeps to
+fall.
 """
 SETTLING = 10
 """Sweeps after which a chain that goes on with more cells is taken to have settled."""

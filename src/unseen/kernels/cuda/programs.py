@@ -37,8 +37,8 @@ FIELDS: dict[str, tuple[str, ...]] = {
     ),
     "draws": (
         "indptr", "indices", "table", "curvature", "linear", "per_curvature", "per_linear", "shift", "offset",
-        "offset_stride", "precision", "noise", "out", "means", "chunks", "chunk_ptr", "partial", "rank", "n_rows",
-        "seed", "sweep", "block", "first_row", "curvature_all:f", "linear_all:f", "scale:f",
+        "offset_stride", "precision", "noise", "out", "means", "chunks", "chunk_ptr", "partial", "rank",
+        "n_rows", "seed", "sweep", "block", "first_row", "curvature_all:f", "linear_all:f", "scale:f",
     ),
     "frame": ("gram", "to", "table", "back", "room", "n_failed", "rank", "in_shared"),
     "lists": (
