@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from papers.catalogue import EXPERIMENTS, PAPERS
 from papers.display import markdown
@@ -77,7 +78,7 @@ def tables() -> dict[str, str]:
         lines.append([paper, *line, f"`{name}`"])
         if key in old and was != claim.verdict:
             changed.append([*line, REASONS[name, claim.text]])
-    sums = [
+    sums: list[list[Any]] = [
         [
             title.split(" (")[0],
             WHO[source],
