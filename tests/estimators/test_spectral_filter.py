@@ -37,15 +37,15 @@ def by_formula(
     """Scores of all cells, with every matrix written out."""
     with np.errstate(divide="ignore"):
         rows, cols = (np.where(R.sum(axis) > 0, R.sum(axis) ** -p, 0.0) for axis, p in ((1, a), (0, b)))
-    normal = rows[:, None] * R * cols
+    last = cols if list_power is None else np.where(cols > 0, np.maximum(R.sum(0), 1.0) ** -list_power, 0.0)
+    normal = rows[:, None] * R * last
     _, s, vt = np.linalg.svd(normal)
     near = (R * cols) @ R.T
     most = np.maximum(near.max(axis=1, keepdims=True), 1e-300)
-    last = cols if list_power is None else np.where(cols > 0, np.maximum(R.sum(0), 1.0) ** -list_power, 0.0)
     neighbours = most * (near / most) ** neighbor_power @ (rows[:, None] ** 2 * R * last) / s[0] ** 2
     v, gain = vt[:rank].T, (s[:rank] / s[0]) ** power
-    back = np.divide(1.0, cols, out=np.zeros_like(cols), where=cols > 0)
-    return neighbours + low_pass * ((R * cols) @ v * gain) @ (v * back[:, None]).T
+    back = np.divide(1.0, last, out=np.zeros_like(last), where=last > 0)
+    return neighbours + low_pass * ((R * last) @ v * gain) @ (v * back[:, None]).T
 
 
 @pytest.mark.parametrize(

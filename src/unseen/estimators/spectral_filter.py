@@ -38,8 +38,8 @@ class SpectralFilter(PositiveRows):
 
     The first part is a sum over rows v of how far v shares columns with the row, q_v = (R D_i^-b R')_v. With
     ``neighbor_power`` p it is the sum with m (q_v / m)^p, m being the largest of the q_v: above one, rows
-    that share much count more than many that share little. ``list_power`` c puts D_i^-c in place of the
-    last D_i^-b of this part, so what speaks for likeness and what is listed are held back apart.
+    that share much count more than many that share little. ``list_power`` c puts D_i^-c in place of D_i^-b
+    everywhere but in q, in N too: what speaks for likeness and what is listed are held back apart.
 
     Nothing is learned but the singular vectors, so a fit takes about as long as a truncated SVD. Blank
     cells are unlabelled. Repeated or larger values count more only with ``weights=True``.
@@ -57,8 +57,7 @@ class SpectralFilter(PositiveRows):
     neighbor_power : float, default=1.0
         Above one, the rows that are most alike count more.
     list_power : float, optional
-        How far columns with many positives are held back from the lists of the first part; that of
-        ``degree_power`` by default.
+        How far columns with many positives are held back from lists; as in ``degree_power`` by default.
     weights : bool, optional
         None: values other than one are refused. True: a value is the weight of its positive, repeated
         cells add up. False: every non-zero is one positive.
@@ -74,11 +73,11 @@ class SpectralFilter(PositiveRows):
     row_scale_, col_scale_ : ndarray
         ``d_u^-2a`` over the square of N's largest singular value, and ``d_i^-b``; zero without positives.
     list_scale_ : ndarray
-        ``d_i^-c``.
+        ``d_i^-c``; ``d_i^-b`` without ``list_power``.
     singular_values_ : ndarray of shape (rank,)
         Of N, the largest being one.
     left_basis_, right_basis_ : ndarray of shape (n_cols, rank)
-        ``D_i^-b V`` and ``D_i^b V``.
+        ``D_i^-c V`` and ``D_i^c V``.
     history_ : list of dict
         Empty: nothing is iterated.
     n_iter_ : int
@@ -153,22 +152,22 @@ class SpectralFilter(PositiveRows):
             list_power = check_positive("list_power", self.list_power, strict=False)
         cells = self._read_positives(X, row_features, col_features)
         with one_blas_thread():
-            self._fit_cells(cells, powers, rank if low_pass else 1, low_pass, spectrum_power)
-        self.list_scale_ = degree_scales(self.positives_, (0.0, list_power))[1]
+            self._fit_cells(cells, (*powers, list_power), rank if low_pass else 1, low_pass, spectrum_power)
         self._finish(cells)
         return self
 
     def _fit_cells(
         self,
         cells: Observations,
-        powers: tuple[float, float],
+        powers: tuple[float, float, float],
         rank: int,
         low_pass: float,
         spectrum_power: float,
     ) -> None:
         ones = self._weighed(cells)
-        row_scale, col_scale = degree_scales(ones, powers)
-        normal = (ones.data * row_scale[cells.rows] * col_scale[cells.indices]).astype(cells.dtype)
+        row_scale, col_scale = degree_scales(ones, powers[:2])
+        list_scale = degree_scales(ones, powers[::2])[1]
+        normal = (ones.data * row_scale[cells.rows] * list_scale[cells.indices]).astype(cells.dtype)
         empty = [np.zeros((size, 0), dtype=cells.dtype) for size in cells.shape]
         operator = LowRankPlusSparse(cells, normal, empty[0], empty[1], self._n_threads())
         rng = check_rng(self.random_state)
@@ -177,13 +176,13 @@ class SpectralFilter(PositiveRows):
         largest = float(found.s[0])
         self.positives_ = ones
         self.row_scale_ = (row_scale / largest) ** 2
-        self.col_scale_ = col_scale
+        self.col_scale_, self.list_scale_ = col_scale, list_scale
         self.singular_values_ = found.s / found.s.dtype.type(largest)
         keep = len(found.s) if low_pass else 0
         gain = low_pass * self.singular_values_[:keep].astype(np.float64) ** spectrum_power
         v = found.v[:, :keep].astype(np.float64)
-        back = np.divide(1.0, col_scale, out=np.zeros_like(col_scale), where=col_scale > 0)
-        self.left_basis_ = (v * col_scale[:, None] * gain).astype(cells.dtype)
+        back = np.divide(1.0, list_scale, out=np.zeros_like(list_scale), where=list_scale > 0)
+        self.left_basis_ = (v * list_scale[:, None] * gain).astype(cells.dtype)
         self.right_basis_ = (v * back[:, None]).astype(cells.dtype)
 
     # -- scores ----------------------------------------------------------------------
