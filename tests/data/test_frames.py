@@ -126,7 +126,7 @@ def test_misuse_is_named():
     with pytest.raises(InvalidDataError, match="column 'i' must be integers or strings"):
         Observations.from_frame(frame, row="u", col="i")
     with pytest.raises(InvalidDataError, match="column 'v' must hold numbers"):
-        Observations.from_frame(frame, row="u", col="u", value="v")
+        Observations.from_frame(frame.assign(i="b"), row="u", col="i", value="v")
     with pytest.raises(InvalidDataError, match="pandas or polars DataFrame"):
         Observations.from_frame([1, 2], row="u", col="i")
     seen = Observations.from_any([[1.0]])

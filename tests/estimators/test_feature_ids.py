@@ -97,7 +97,7 @@ def test_columns_in_any_order_and_missing_categories(fitted: Any) -> None:
             InvalidDataError,
             "'age' has no value for id 'u03'",
         ),
-        (people(WHO).assign(who=range(20)), UnknownIdError, "row_features has no line for 20 of 20 ids"),
+        (people(WHO).assign(who=range(20)), UnknownIdError, "none is an id of the cells"),
         (people(WHO)[["who"]], InvalidDataError, "row_features has no column besides the ids"),
         (np.ones((19, 2)), InvalidDataError, "row_features has 19 rows, but 20"),
     ],

@@ -143,6 +143,11 @@ def lines_of(
     absent = vocabulary.values[found < 0].tolist()
     if absent and missing == "error":
         shown = ", ".join(map(repr, absent[:5])) + (", ..." if len(absent) > 5 else "")
+        if len(absent) == len(vocabulary):
+            raise UnknownIdError(
+                f"{argument} has lines for {own_ids.sample()}, of which none is an id of the cells "
+                f"({vocabulary.sample()}): the same ids, of the same kind, are needed on both sides"
+            )
         raise UnknownIdError(
             f"{argument} has no line for {len(absent)} of {len(vocabulary)} ids: {shown}. "
             "unseen.data.align with missing='zero' or missing='mean' would fill them."
@@ -179,7 +184,8 @@ def _encode(
     if missing == "error" and not known.all():
         first = vocabulary[int(np.argmin(known))].item()
         raise InvalidDataError(
-            f"column {column!r} has no value for id {first!r}; missing='zero' or 'mean' would fill it."
+            f"column {column!r} has no value for id {first!r}; unseen.data.align with missing='zero' or "
+            "missing='mean' would fill it."
         )
     lines = np.where(known, lines, -1)
     if is_number:

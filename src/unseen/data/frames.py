@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unseen.data.times import ACCEPTED, as_times
-from unseen.data.vocabulary import Vocabulary, VocabularyBuilder
+from unseen.data.vocabulary import Vocabulary, VocabularyBuilder, as_id_array
 from unseen.exceptions import DataWarning, InvalidDataError, ParameterError
 from unseen.typing import Array
 from unseen.validation import as_frame, check_choice
@@ -58,11 +58,17 @@ def frame_to_triples(
 ) -> FrameCells:
     """All lines that have a value; ``about`` names the columns of "value", "weight" and "time"."""
     frame = open_frame(native)
+    if row == col:
+        raise ParameterError(f"row and col are the same column, {row!r}; they need two.")
     for argument, column in {"row": row, "col": col, **about}.items():
         if column is not None and column not in frame.columns:
             raise ParameterError(
                 f"{argument}={column!r} is not a column; the frame has {', '.join(map(repr, frame.columns))}."
             )
+    if len(frame) == 0:
+        raise InvalidDataError(
+            f"frame has no line (columns {', '.join(map(repr, frame.columns))}); at least one cell is needed."
+        )
     rows, found_rows = encode_ids(frame[row], row, row_ids)
     cols, found_cols = encode_ids(frame[col], col, col_ids)
     value, weight, time = (about[name] for name in ("value", "weight", "time"))
@@ -128,8 +134,8 @@ def _factorise(series: nw.Series[Any]) -> tuple[Array, IdIndices]:
             # A categorical may know categories that do not occur.
             return encoded.dictionary.to_numpy(zero_copy_only=False)[used], codes.astype(np.int64, copy=False)
     values = series.to_numpy()
-    if values.dtype.kind == "O" and series.dtype in (nw.String, nw.Categorical, nw.Enum):
-        values = np.asarray(values.tolist())
+    if values.dtype.kind == "O":
+        values = as_id_array(values, f"column {series.name!r}")
     distinct, codes = np.unique(values, return_inverse=True)
     return distinct, codes.reshape(-1).astype(np.int64, copy=False)
 

@@ -9,12 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from unseen.data.observations import Observations
+from unseen.data.origin import Origin
 from unseen.data.vocabulary import Vocabulary, as_id_array
 from unseen.exceptions import InvalidDataError, UnknownIdError
 from unseen.typing import Array, IndexArray
-from unseen.validation import check_choice, check_indices, refuse_masked
+from unseen.validation import as_frame, check_choice, check_indices, refuse_masked
 
-__all__ = ["SeenCells", "by_position", "find_ids", "named", "onto"]
+__all__ = ["SeenCells", "by_position", "cells_like", "find_ids", "named", "onto"]
 
 Side = Literal["row", "col"]
 NOUNS = {"row": "row", "col": "column"}
@@ -135,6 +136,7 @@ def onto(
     argument: str,
     *,
     unknown: Literal["raise", "skip", "some"] = "raise",
+    accepted: tuple[str, ...] = ("raise",),
 ) -> Observations:
     """Cells with one side in the order of a model, matched by id.
 
@@ -152,6 +154,8 @@ def onto(
         Name of the argument, for messages.
     unknown : {"raise", "skip", "some"}
         Refuse unknown ids, leave out their cells, or leave them out if some ids are known.
+    accepted : tuple of str
+        What the caller takes as ``on_unknown``.
 
     Returns
     -------
@@ -176,7 +180,6 @@ def onto(
     if own is vocabulary or own == vocabulary:
         return cells
     check_choice("unknown", unknown, ("raise", "skip", "some"))
-    accepted = ("raise", "skip") if unknown == "raise" else ()
     used = np.unique(cells.rows if side == "row" else cells.indices)
     place = np.full(len(own), -1, dtype=np.int64)
     place[used] = find_ids(
@@ -203,6 +206,40 @@ def onto(
         row_ids=ids[0],
         col_ids=ids[1],
     )
+
+
+def cells_like(X: Any, origin: Origin | None, argument: str, *, values: bool = True) -> Observations:
+    """Cells in any form; a frame with the columns that the training frame had has a cell in each line.
+
+    Parameters
+    ----------
+    X : matrix, frame or Observations
+        What the user passed.
+    origin : Origin or None
+        Where the training cells came from.
+    argument : str
+        Name of the argument, for messages.
+    values : bool, default=True
+        Whether values matter, and not only which cells there are.
+
+    Returns
+    -------
+    Observations
+    """
+    frame = None if origin is None or isinstance(X, Observations) else as_frame(X, argument)
+    if frame is None or origin is None or not {origin.row, origin.col} <= set(frame.columns):
+        return Observations.from_any(X)
+    value = origin.value if origin.value in frame.columns else None
+    weight = origin.weight if origin.weight in frame.columns else None
+    others = [name for name in frame.columns if name not in (origin.row, origin.col, weight)]
+    if values and value is None and (origin.value is not None or others):
+        missing = "a column of values" if origin.value is None else f"the column {origin.value!r}"
+        raise InvalidDataError(
+            f"{argument} has a cell in each line, by its columns {origin.row!r} and {origin.col!r}, and "
+            f"lacks {missing}: Observations.from_frame(frame, row={origin.row!r}, col={origin.col!r}, "
+            "value=...) says where values are"
+        )
+    return Observations.from_frame(X, row=origin.row, col=origin.col, value=value, weight=weight)
 
 
 def by_position(model: Any) -> dict[str, bool]:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from unseen.data.origin import Origin, wide_ids
+from unseen.data.origin import Origin, refuse_list_of_cells, wide_ids
 from unseen.data.pattern import (
     CSCPattern,
     Pattern,
@@ -161,9 +161,11 @@ class Observations:
         about = {"weights": weights, "times": times, "accept_nan": accept_nan}
         if sparse.issparse(X):
             return cls.from_sparse(X, duplicates=duplicates, **about)
-        seen = cls.from_dense(X, **about)
         ids = wide_ids(X)
-        return seen if ids is None else seen.with_ids(ids[0], ids[1])._changed(origin=ids[2])
+        if ids is None:
+            return cls.from_dense(X, **about)
+        refuse_list_of_cells(X)
+        return cls._from_dense(X, ids[0], ids[1], **about)._changed(origin=ids[2])
 
     @classmethod
     def from_dense(
@@ -191,6 +193,19 @@ class Observations:
         >>> Observations.from_dense([[1, 2], [3, 4]]).nnz
         4
         """
+        return cls._from_dense(X, None, None, weights=weights, times=times, accept_nan=accept_nan)
+
+    @classmethod
+    def _from_dense(
+        cls,
+        X: Any,
+        row_ids: Vocabulary | None,
+        col_ids: Vocabulary | None,
+        *,
+        weights: Any,
+        times: Any,
+        accept_nan: bool,
+    ) -> Observations:
         array: Array = check_structure(X)
         array = array.astype(float_dtype(array.dtype), copy=False)
         if np.ma.isMaskedArray(X):  # what is masked is missing
@@ -198,13 +213,13 @@ class Observations:
         stored = ~np.isnan(array)
         if not accept_nan and not stored.all():
             row, col = np.unravel_index(int(np.argmin(stored)), array.shape)
-            raise refused(int(row), int(col), array[row, col])
+            raise refused(int(row), int(col), array[row, col], (row_ids, col_ids))
         index = index_dtype(array.shape, int(np.count_nonzero(stored)))
         indptr = np.zeros(array.shape[0] + 1, dtype=index)
         np.cumsum(np.count_nonzero(stored, axis=1), out=indptr[1:])
         indices = np.broadcast_to(np.arange(array.shape[1], dtype=index), array.shape)[stored]
         pattern = Pattern(indptr, indices, (array.shape[0], array.shape[1]))
-        seen = cls(pattern, array[stored])._refuse_infinite()
+        seen = cls(pattern, array[stored], row_ids, col_ids)._refuse_infinite()
         for name, given in (("weights", weights), ("times", times)):
             if given is not None and np.shape(given) != array.shape:
                 raise InvalidDataError(
@@ -337,14 +352,15 @@ class Observations:
         size = check_shape(shape, rows, cols, row_ids, col_ids)
         refuse_outside("rows", rows, size[0])
         refuse_outside("cols", cols, size[1])
-        counts = None if weights is None else check_weights(weights, rows, cols, data.dtype)
-        moments = None if times is None else check_times(times, rows, cols)
+        ids = (row_ids, col_ids)
+        counts = None if weights is None else check_weights(weights, rows, cols, data.dtype, ids)
+        moments = None if times is None else check_times(times, rows, cols, ids)
         stored = np.isfinite(data)
         if not stored.all():
             unusable = np.isinf(data) if accept_nan else ~stored
             if unusable.any():
                 first = int(np.argmax(unusable))
-                raise refused(int(rows[first]), int(cols[first]), data[first])
+                raise refused(int(rows[first]), int(cols[first]), data[first], ids)
             rows, cols, data = rows[stored], cols[stored], data[stored]
             counts = None if counts is None else counts[stored]
             moments = None if moments is None else moments[stored]
@@ -442,14 +458,14 @@ class Observations:
             return self
         if not accept_nan:
             first = int(np.argmax(missing))
-            raise refused(*self._pattern.locate(first), self.values[first])
+            raise refused(*self._pattern.locate(first), self.values[first], (self.row_ids, self.col_ids))
         return self.select(~missing)
 
     def _refuse_infinite(self) -> Observations:
         infinite = np.isinf(self.values)
         if infinite.any():
             first = int(np.argmax(infinite))
-            raise refused(*self._pattern.locate(first), self.values[first])
+            raise refused(*self._pattern.locate(first), self.values[first], (self.row_ids, self.col_ids))
         return self
 
     # --- views ----------------------------------------------------------------------------------
@@ -561,7 +577,8 @@ class Observations:
         """
         checked = None
         if weights is not None:
-            checked = check_weights(weights, self.rows, self.indices, self.dtype)
+            ids = (self.row_ids, self.col_ids)
+            checked = check_weights(weights, self.rows, self.indices, self.dtype, ids)
         return self._changed(weights=checked)
 
     def with_times(self, times: Any) -> Observations:
@@ -581,7 +598,10 @@ class Observations:
         >>> Observations.from_dense([[1.0, 2.0]]).with_times(["2024-05-31", "2024-06-01"])
         Observations(1 x 2, 2 cells = 100%, float64, times 2024-05-31..2024-06-01)
         """
-        return self._changed(times=None if times is None else check_times(times, self.rows, self.indices))
+        ids = (self.row_ids, self.col_ids)
+        return self._changed(
+            times=None if times is None else check_times(times, self.rows, self.indices, ids)
+        )
 
     def with_ids(self, row_ids: Vocabulary | None, col_ids: Vocabulary | None) -> Observations:
         """Keep cells and values, and change what rows and columns are called.

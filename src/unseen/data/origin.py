@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
@@ -10,13 +11,15 @@ import narwhals.stable.v1 as nw
 import numpy as np
 
 from unseen.data.vocabulary import Vocabulary, as_id_array
-from unseen.exceptions import InvalidDataError, ParameterError
+from unseen.exceptions import DataWarning, InvalidDataError, ParameterError
 from unseen.typing import Array
 from unseen.validation import as_frame
 
-__all__ = ["Origin", "labels_of", "make_frame", "wide_ids"]
+__all__ = ["Origin", "labels_of", "make_frame", "refuse_list_of_cells", "wide_ids"]
 
 BACKENDS = ("pandas", "polars", "pyarrow")
+MOST_COLUMNS_OF_A_LIST = 6
+"""Ids of both sides, value, weight, time and one more."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,48 @@ def wide_ids(X: Any) -> tuple[Vocabulary | None, Vocabulary | None, Origin] | No
     if named.row == named.col:
         named = replace(named, row="row", col="col")
     return labels_of(X.index, "the index of X"), labels_of(X.columns, "columns of X"), named
+
+
+def refuse_list_of_cells(X: Any) -> None:
+    """Refuse a frame with a cell in each line where one with a line for each row is wanted.
+
+    Text says for sure that a column holds no cells. Whole numbers only may be ids, so there is a warning
+    where nothing is missing and the first two columns of them number different pairs.
+    """
+    frame = as_frame(X, "X")
+    assert frame is not None
+    types = dict(frame.schema)
+    text = [name for name, kind in types.items() if kind in (nw.String, nw.Categorical, nw.Enum)]
+    whole = [name for name, kind in types.items() if kind.is_integer()]
+    others = [name for name, kind in types.items() if kind.is_numeric() and name not in whole]
+    sides = (text + whole)[:2]
+    if len(sides) < 2:
+        sides = [*sides, *("...",) * (2 - len(sides))]
+    values = [name for name in (*others, *whole) if name not in sides]
+    way = (
+        f"Observations.from_frame(X, row={sides[0]!r}, col={sides[1]!r}"
+        + (f", value={values[0]!r}" if values else "")
+        + ")"
+    )
+    if text:
+        raise InvalidDataError(
+            f"X has text in column {text[0]!r}, so it is no table with a line for each row and a column for "
+            f"each column; a frame with a cell in each line comes through {way}, one with ids in a column "
+            f"through X.set_index({text[0]!r}) of pandas"
+        )
+    if not (len(whole) >= 2 and len(types) <= MOST_COLUMNS_OF_A_LIST and len(frame) > len(types)):
+        return
+    pairs = frame.select(whole[:2])
+    listed = len(pairs.unique()) == len(frame) and all(
+        len(pairs.select(name).unique()) < len(frame) for name in whole[:2]
+    )
+    if listed and not any(frame[name].is_null().any() for name in types):
+        warnings.warn(
+            f"X is taken as {len(frame)} rows and {len(types)} columns, {', '.join(map(repr, types))}; if it "
+            f"has a cell in each line, it comes through {way}",
+            DataWarning,
+            stacklevel=4,
+        )
 
 
 def labels_of(index: Any, name: str) -> Vocabulary | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 from scipy import sparse
@@ -18,6 +18,7 @@ from unseen.validation import check_sparse, refuse_long, refuse_masked
 __all__ = [
     "CSCPattern",
     "Pattern",
+    "SideIds",
     "as_indices",
     "assemble",
     "check_shape",
@@ -28,6 +29,7 @@ __all__ = [
     "read_only",
     "refuse_outside",
     "refused",
+    "spot",
     "stored_coordinates",
 ]
 
@@ -95,10 +97,23 @@ def index_dtype(shape: tuple[int, ...], nnz: int) -> np.dtype[Any]:
     return np.dtype(np.int32 if max(*shape, nnz) <= np.iinfo(np.int32).max else np.int64)
 
 
-def refused(row: int, col: int, value: Any) -> InvalidDataError:
+SideIds: TypeAlias = tuple[Vocabulary | None, Vocabulary | None]
+"""What rows and columns are called."""
+
+
+def refused(row: int, col: int, value: Any, ids: SideIds = (None, None)) -> InvalidDataError:
     """Return the error for a value that cannot be observed."""
     accepted = "finite values" if np.isnan(value) else "finite values, or NaN for a missing cell"
-    return InvalidDataError(f"X holds {value} in row {row}, column {col}; {accepted} would be accepted.")
+    return InvalidDataError(f"X holds {value} in {spot(row, col, ids)}; {accepted} would be accepted.")
+
+
+def spot(row: int, col: int, ids: SideIds = (None, None)) -> str:
+    """A cell in words, by the names of its row and column where they have some."""
+    at_row, at_col = (
+        str(place) if names is None else repr(names[place].item())
+        for place, names in zip((row, col), ids, strict=True)
+    )
+    return f"row {at_row}, column {at_col}"
 
 
 def check_structure(X: Any) -> Any:
@@ -158,7 +173,9 @@ def check_shape(
     return int(shape[0]), int(shape[1])
 
 
-def check_weights(weights: Any, rows: IndexArray, cols: IndexArray, dtype: np.dtype[Any]) -> FloatArray:
+def check_weights(
+    weights: Any, rows: IndexArray, cols: IndexArray, dtype: np.dtype[Any], ids: SideIds = (None, None)
+) -> FloatArray:
     """Return weights of cells in the given type; negative, infinite and missing ones are refused."""
     refuse_masked(weights, "weights", "give a weight of zero to what is not to count")
     array = np.asarray(weights)
@@ -171,7 +188,7 @@ def check_weights(weights: Any, rows: IndexArray, cols: IndexArray, dtype: np.dt
     if bad.any():
         first = int(np.argmax(bad))
         raise InvalidDataError(
-            f"weights holds {array[first]} for row {rows[first]}, column {cols[first]}; "
+            f"weights holds {array[first]} for {spot(int(rows[first]), int(cols[first]), ids)}; "
             "finite numbers >= 0 would be accepted."
         )
     return array

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from unseen.data.pattern import SideIds, spot
 from unseen.exceptions import InvalidDataError
 from unseen.typing import Array, IndexArray
 
@@ -19,7 +20,7 @@ ACCEPTED = "numbers, datetimes or text as 2024-05-31 or 2024-05-31T18:30:00"
 _ZONE = re.compile(r"\d[T ].*(Z|[+-]\d\d:?\d\d)$")
 
 
-def check_times(times: Any, rows: IndexArray, cols: IndexArray) -> Array:
+def check_times(times: Any, rows: IndexArray, cols: IndexArray, ids: SideIds = (None, None)) -> Array:
     """One moment for each cell; a cell without one is refused."""
     moments = as_times(times, "times")
     if moments.shape != rows.shape:
@@ -30,7 +31,7 @@ def check_times(times: Any, rows: IndexArray, cols: IndexArray) -> Array:
     if missing.any():
         first = int(np.argmax(missing))
         raise InvalidDataError(
-            f"times holds {moments[first]} for row {rows[first]}, column {cols[first]}; "
+            f"times holds {moments[first]} for {spot(int(rows[first]), int(cols[first]), ids)}; "
             "every cell needs a finite time."
         )
     return moments

@@ -271,12 +271,13 @@ class Completer(Recommender, Updates, Judged, TransformerMixin, BaseEstimator): 
         argument: str = "X_new",
         *,
         as_target: bool = True,
+        on_unknown: str | None = None,
     ) -> tuple[Observations, Features | None]:
         """Cells of new rows in the order of the training columns, and the features of these rows."""
         if as_target:
-            cells = self._read_matched(X_new, argument, positions, new_rows=True)
+            cells = self._read_matched(X_new, argument, positions, new_rows=True, on_unknown=on_unknown)
         else:
-            cells = self._matched(Observations.from_any(X_new), argument, positions, new_rows=True)
+            cells = self._matched(self._cells(X_new, argument), argument, positions, new_rows=True)
         if cells.shape[1] != self.n_features_in_:
             raise InvalidDataError(
                 f"X has {cells.shape[1]} features, but {type(self).__name__} is expecting "
@@ -297,21 +298,25 @@ class Completer(Recommender, Updates, Judged, TransformerMixin, BaseEstimator): 
             )
         return cells, features
 
-    def _read_matched(self, X: Any, argument: str, positions: bool, *, new_rows: bool) -> Observations:
+    def _read_matched(
+        self, X: Any, argument: str, positions: bool, *, new_rows: bool, on_unknown: str | None = None
+    ) -> Observations:
         """Cells in the order of the training data; what a blank means is seen to after they are matched."""
         if sparse.issparse(X):  # has no ids, and says itself how repeated cells are merged
             return self._matched(self._read_target(X), argument, positions, new_rows=new_rows)
-        cells = self._matched(Observations.from_any(X), argument, positions, new_rows=new_rows)
-        return self._read_target(cells)
+        cells = self._cells(X, argument)
+        return self._read_target(
+            self._matched(cells, argument, positions, new_rows=new_rows, on_unknown=on_unknown)
+        )
 
     def _new_rows(
-        self, cells: Any, row_features: Any, positions: bool
+        self, cells: Any, row_features: Any, positions: bool, on_unknown: str = "raise"
     ) -> tuple[Observations | None, Features | None, Array]:
         """Cells and features of new rows, whichever is given, and what the rows are called."""
         if cells is None:
             features, _, names = self._check_new_features(row_features, "row")
             return None, features, np.arange(features.shape[0]) if names is None else names
-        found, given = self._read_new(cells, row_features, positions, "cells")
+        found, given = self._read_new(cells, row_features, positions, "cells", on_unknown=on_unknown)
         ids = None if positions else found.row_ids
         return found, given, np.arange(found.shape[0]) if ids is None else ids.values
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from unseen.data import Observations, Origin, Vocabulary
-from unseen.data.ids import SeenCells, Side, find_ids, named, onto
+from unseen.data.ids import SeenCells, Side, cells_like, find_ids, named, onto
 from unseen.data.origin import make_frame
 from unseen.exceptions import InvalidDataError, ParameterError
 from unseen.typing import Array, IndexArray
@@ -113,14 +113,36 @@ class SpeaksIds:
     def _named(self, places: IndexArray, side: Side, positions: bool) -> Array:
         return named(places, self._ids(side, positions))
 
+    def _cells(self, X: Any, argument: str, *, values: bool = True) -> Observations:
+        """Cells that a user gives to a fitted model, in any form."""
+        return cells_like(X, getattr(self, "origin_", None), argument, values=values)
+
     def _matched(
-        self, cells: Observations, argument: str, positions: bool, *, new_rows: bool
+        self,
+        cells: Observations,
+        argument: str,
+        positions: bool,
+        *,
+        new_rows: bool,
+        on_unknown: str | None = None,
     ) -> Observations:
-        """Cells in the order of the training columns, and of the training rows unless they are new ones."""
+        """Cells in the order of the training columns, and of the training rows unless they are new ones.
+
+        ``on_unknown`` is what the user said about unknown ids, where there is a choice.
+        """
         if positions:
             return cells.with_ids(cells.row_ids if new_rows else None, None)
-        unknown: Any = "raise" if new_rows else "some"
-        cells = onto(cells, "col", self._ids("col", False), self._length("col"), argument, unknown=unknown)
+        unknown: Any = "some" if not new_rows else "raise" if on_unknown in (None, "raise") else "skip"
+        accepted = ("raise",) if on_unknown is None else ("raise", "skip")
+        cells = onto(
+            cells,
+            "col",
+            self._ids("col", False),
+            self._length("col"),
+            argument,
+            unknown=unknown,
+            accepted=accepted,
+        )
         if new_rows:
             return cells
         return onto(cells, "row", self._ids("row", False), self._length("row"), argument, unknown=unknown)

@@ -71,7 +71,8 @@ class Recommender(SpeaksIds):
             Features of new rows; see :meth:`predict_new`. With ``cells`` of the same rows, both count.
         on_unknown : {"raise", "skip", "popular"}, default="raise"
             What to do about rows that the model does not know: refuse, give them no list, or the list of the
-            average of all rows. Unknown ``candidates`` and ``deny`` are ignored unless it is "raise".
+            average of all rows. Unknown ``candidates`` and ``deny``, and ``cells`` in unknown columns, are
+            ignored unless it is "raise".
         positions : bool, default=False
             Take and return positions, whatever the ids.
         as_frame : bool, default=False
@@ -100,7 +101,7 @@ class Recommender(SpeaksIds):
         if rows is None:
             if determined_only or max_std is not None:
                 raise ParameterError("determined_only and max_std are for training rows, not for new ones")
-            names, lists = self._lists_of_new(k, exclude, columns, cells, row_features, positions)
+            names, lists = self._lists_of_new(k, exclude, columns, cells, row_features, positions, on_unknown)
         else:
             if cells is not None or row_features is not None:
                 raise ParameterError(
@@ -233,7 +234,14 @@ class Recommender(SpeaksIds):
         if isinstance(exclude, str):
             check_choice("exclude", exclude, ("seen",))
             return self._seen()
-        cells = self._matched(Observations.from_any(exclude), "exclude", positions, new_rows=False)
+        flat = isinstance(exclude, (list, tuple)) and not any(np.ndim(line) for line in exclude)
+        if flat or isinstance(exclude, (bool, set)):
+            raise ParameterError(
+                f"exclude={exclude!r:.60} is no matrix: 'seen', None, a matrix or frame of cells or "
+                "Observations would be accepted; deny= leaves out columns for all rows"
+            )
+        cells = self._cells(exclude, "exclude", values=False)
+        cells = self._matched(cells, "exclude", positions, new_rows=False)
         shape = (self._n_rows(), self.n_features_in_)
         if cells.shape != shape:
             raise InvalidDataError(
@@ -271,7 +279,14 @@ class Recommender(SpeaksIds):
         return all_ids, all_scores
 
     def _lists_of_new(
-        self, k: int, exclude: Any, columns: Places | None, cells: Any, row_features: Any, positions: bool
+        self,
+        k: int,
+        exclude: Any,
+        columns: Places | None,
+        cells: Any,
+        row_features: Any,
+        positions: bool,
+        on_unknown: str,
     ) -> tuple[Array, Lists]:
         if cells is None and row_features is None:
             raise ParameterError("recommend needs rows=, or cells= or row_features= of new rows")
@@ -280,7 +295,7 @@ class Recommender(SpeaksIds):
                 f"exclude={exclude!r:.60}: for new rows it is 'seen', which leaves out their cells, or None; "
                 "deny= leaves out columns"
             )
-        found, features, names = self._new_rows(cells, row_features, positions)
+        found, features, names = self._new_rows(cells, row_features, positions, on_unknown)
         with one_blas_thread():
             factors = self._embed_rows(features) if found is None else self._fold_in(found, features)
             seen = None
@@ -394,7 +409,7 @@ class Recommender(SpeaksIds):
         def _seen_among(self, cells: Observations) -> Observations: ...
 
         def _new_rows(
-            self, cells: Any, row_features: Any, positions: bool
+            self, cells: Any, row_features: Any, positions: bool, on_unknown: str = "raise"
         ) -> tuple[Observations | None, Features | None, Array]: ...
 
 

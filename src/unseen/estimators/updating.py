@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from unseen.data import Observations, Vocabulary
+from unseen.data.ids import cells_like
 from unseen.data.merging import Merged, TrainingCells, cells_at, merge_cells
 from unseen.diagnostics.identify import TrainingData
 from unseen.exceptions import DriftWarning, InvalidDataError, NotInductiveError, ParameterError
@@ -141,7 +142,10 @@ class Updates:
         """New cells as the model reads them, and known cells that they take back (zeros of positives)."""
         if cells is None:
             return None, None
-        given = Observations.from_any(cells, accept_nan=not sparse.issparse(cells))
+        if sparse.issparse(cells):
+            given = Observations.from_any(cells, accept_nan=False)
+        else:
+            given = cells_like(cells, old.origin, "cells")
         for axis, (ids, noun) in enumerate(((old.row_ids, "samples"), (old.col_ids, "features"))):
             if ids is None and given.shape[axis] < old.shape[axis]:
                 raise InvalidDataError(

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from unseen.data import Observations
-from unseen.data.ids import find_ids, named
+from unseen.data.ids import cells_like, find_ids, named
 from unseen.exceptions import InvalidDataError
 from unseen.linalg.blocked import in_blocks
 from unseen.links.graph import check_square, upper_pairs
@@ -197,7 +197,7 @@ def _barred(model: Any, exclude: Any, n: int, positions: bool) -> CSR:
         ones = np.ones(seen.indices.size)
         pattern: Any = sparse.csr_array((ones, seen.indices, seen.indptr), shape=(n, n))
         return upper_pairs(Observations.from_sparse(pattern))
-    cells = Observations.from_any(exclude)
+    cells = model._cells(exclude, "exclude", values=False)
     cells = model._matched(cells, "exclude", positions, new_rows=False) if not positions else cells
     if check_square(cells, "exclude") != n:
         raise InvalidDataError(f"exclude has shape {cells.shape}; the model has {n} nodes")
@@ -324,7 +324,7 @@ def link_curve(
     listed = np.asarray(test)
     if listed.ndim != 2 or listed.shape[1] != 2 or len(listed) == 0:
         raise InvalidDataError(f"test has shape {listed.shape}; expected (n_test, 2) with at least one link")
-    cells = Observations.from_any(train)
+    cells = cells_like(train, getattr(model, "origin_", None), "train", values=False)
     ids = None if positions else getattr(model, "row_ids_", None)
     if ids is not None:
         cells = model._matched(cells, "train", False, new_rows=False)

@@ -1,0 +1,170 @@
+"""What people try first: right by a naive computation, or refused with the way out."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from unseen import BiasMC, BiasModel, MatrixFactorization, Observations
+from unseen.exceptions import DataWarning, InvalidDataError, ParameterError, UnknownIdError
+
+USERS, FILMS = [f"u{i:02d}" for i in range(20)], [f"f{j}" for j in range(8)]
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    lines = [(u, f, float(rng.integers(1, 6))) for u in USERS for f in FILMS if rng.random() < 0.6]
+    return pd.DataFrame(lines, columns=["user", "film", "stars"])
+
+
+@pytest.fixture(scope="module")
+def cells(table: pd.DataFrame) -> Observations:
+    return Observations.from_frame(table, row="user", col="film", value="stars")
+
+
+@pytest.fixture(scope="module")
+def model(cells: Observations) -> MatrixFactorization:
+    return MatrixFactorization(2, reg=1.0, random_state=0).fit(cells)
+
+
+NEW = pd.DataFrame({"film": ["f3", "f1", "f5"], "user": ["zoe", "zoe", "kim"], "stars": [5.0, 1.0, 3.0]})
+
+
+# -- a cell in each line ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("library", [lambda frame: frame, pl.from_pandas])
+def test_a_list_of_cells_is_no_table(table: pd.DataFrame, library: Any) -> None:
+    way = r"Observations.from_frame\(X, row='user', col='film', value='stars'\)"
+    with pytest.raises(InvalidDataError, match=f"X has text in column 'user'.*{way}"):
+        BiasModel().fit(library(table))
+    numbers = table.assign(
+        user=table.user.str[1:].astype(int), film=table.film.str[1:].astype(int), stars=table.stars
+    )
+    with pytest.warns(DataWarning, match=f"X is taken as {len(table)} rows and 3 columns.*{way}"):
+        BiasModel().fit(library(numbers))
+
+
+@pytest.mark.filterwarnings("error")
+def test_tables_of_numbers_are_tables(table: pd.DataFrame) -> None:
+    BiasModel().fit(table.pivot(index="user", columns="film", values="stars"))
+    BiasModel().fit(pd.DataFrame(np.random.default_rng(0).integers(0, 5, (40, 4)), columns=list("abcd")))
+
+
+def test_frames_like_that_of_the_training_are_lists_of_cells(
+    table: pd.DataFrame, cells: Observations, model: MatrixFactorization
+) -> None:
+    new = Observations.from_frame(NEW, row="user", col="film", value="stars")
+    for given in (NEW, pl.from_pandas(NEW)):
+        np.testing.assert_array_equal(model.fold_in(given), model.fold_in(new))
+        np.testing.assert_array_equal(model.transform(given), model.transform(new))
+        pd.testing.assert_frame_equal(
+            model.recommend(cells=given, k=3, as_frame=True), model.recommend(cells=new, k=3, as_frame=True)
+        )
+    assert model.score(table) == model.score(cells)
+    without = model.recommend("u03", k=8, exclude=table[["film", "user"]], as_frame=True)
+    pd.testing.assert_frame_equal(without, model.recommend("u03", k=8, as_frame=True))
+    assert not set(without.film) & set(table.film[table.user == "u03"])
+    again = MatrixFactorization(2, reg=1.0, random_state=0).fit(cells)
+    more = MatrixFactorization(2, reg=1.0, random_state=0).fit(cells)
+    np.testing.assert_array_equal(
+        again.partial_fit(NEW).predict_entries(["zoe", "kim"], ["f0", "f1"]),
+        more.partial_fit(new).predict_entries(["zoe", "kim"], ["f0", "f1"]),
+    )
+    with pytest.raises(InvalidDataError, match=r"X_new has a cell in each line.*lacks the column 'stars'"):
+        model.fold_in(NEW.drop(columns="stars"))
+
+
+def test_frames_of_positives_need_no_values(table: pd.DataFrame) -> None:
+    pairs = table[["user", "film"]]
+    model = BiasMC(2, alpha=0.9, random_state=0).fit(Observations.from_frame(pairs, row="user", col="film"))
+    new = NEW[["user", "film"]]
+    np.testing.assert_array_equal(
+        model.fold_in(new), model.fold_in(Observations.from_frame(new, row="user", col="film"))
+    )
+    with pytest.raises(InvalidDataError, match="lacks a column of values"):
+        model.fold_in(NEW)
+
+
+def test_unknown_columns_of_new_rows_are_refused_or_skipped(model: MatrixFactorization) -> None:
+    strange = pd.concat([NEW, pd.DataFrame({"user": ["zoe"], "film": ["alien"], "stars": [2.0]})])
+    with pytest.raises(UnknownIdError, match=r"'alien'.*on_unknown='skip' lets them pass"):
+        model.recommend(cells=strange)
+    with pytest.raises(UnknownIdError, match="'alien'") as told:
+        model.fold_in(strange)
+    assert "on_unknown" not in str(told.value)  # fold_in has no such argument
+    pd.testing.assert_frame_equal(
+        model.recommend(cells=strange, on_unknown="skip", as_frame=True),
+        model.recommend(cells=NEW, as_frame=True),
+    )
+
+
+# -- refusals ------------------------------------------------------------------------------
+
+
+def frame(**columns: Any) -> pd.DataFrame:
+    return pd.DataFrame({"user": ["ann", "bob"], "film": ["x", "y"], "stars": [4.0, 5.0], **columns})
+
+
+BAD_FRAMES: list[tuple[pd.DataFrame, dict[str, str], str]] = [
+    (frame(user=["ann", 1]), {}, r"column 'user' must be all integers or all strings, got int, str"),
+    (frame(user=["ann", None]), {}, "column 'user' has no id in row 1"),
+    (frame(user=[1.0, np.nan]), {}, "column 'user' has no id in row 1"),
+    (frame(user=[1.0, 2.0]), {}, "column 'user' must be integers or strings"),
+    (frame(user=pd.array([1, None], dtype="Int64")), {}, "column 'user' has no id in row 1"),
+    (frame(stars=[4.0, np.inf]), {}, "X holds inf in row 'bob', column 'y'"),
+    (frame(stars=["4", "5"]), {}, "column 'stars' must hold numbers"),
+    (frame(w=[1.0, -1.0]), {"weight": "w"}, "weights holds -1.0 for row 'bob', column 'y'"),
+    (frame(w=[np.nan, 1.0]), {"weight": "w"}, "weights holds nan for row 'ann', column 'x'"),
+    (frame(t=[pd.Timestamp("2020"), pd.NaT]), {"time": "t"}, "column 't' has no time in row 1"),
+    (frame(t=["31.12.2020", "1.1.2021"]), {"time": "t"}, "'31.12.2020' at place 0.*2024-05-31"),
+    (frame().head(0), {}, "frame has no line"),
+    (pd.concat([frame(), frame()[["user"]]], axis=1), {}, "frame has 2 columns called 'user'"),
+]
+
+
+@pytest.mark.parametrize(("bad", "about", "message"), BAD_FRAMES, ids=[m for _, _, m in BAD_FRAMES])
+def test_bad_frames_name_column_line_and_ids(bad: pd.DataFrame, about: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidDataError, match=message):
+        Observations.from_frame(bad, row="user", col="film", value="stars", **about)
+
+
+def test_one_column_is_not_both_sides() -> None:
+    with pytest.raises(ParameterError, match="row and col are the same column, 'user'"):
+        Observations.from_frame(frame(), row="user", col="user", value="stars")
+
+
+def test_lazy_frames_are_refused_by_name() -> None:
+    with pytest.raises(InvalidDataError, match=r"frame is a lazy frame; collect\(\) it first"):
+        Observations.from_frame(pl.from_pandas(frame()).lazy(), row="user", col="film")
+
+
+def test_a_wide_frame_names_the_cell() -> None:
+    with pytest.raises(InvalidDataError, match="X holds inf in row 'bob', column 'b'"):
+        BiasModel().fit(pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, np.inf]}, index=["ann", "bob"]))
+
+
+@pytest.mark.parametrize("exclude", [["f1"], ("f1",), {"f1"}, True])
+def test_what_is_no_matrix_is_not_excluded(model: MatrixFactorization, exclude: Any) -> None:
+    message = re.escape(f"exclude={exclude!r} is no matrix")
+    with pytest.raises(ParameterError, match=f"{message}.*deny="):
+        model.recommend("u00", exclude=exclude)
+
+
+def test_features_of_other_ids_are_told_apart_from_missing_ones(cells: Observations) -> None:
+    from unseen import IMC
+
+    people = pd.DataFrame({"user": range(20), "age": range(20)})
+    with pytest.raises(
+        UnknownIdError, match=r"row_features has lines for 0, 1, 2.*none is an id of the cells"
+    ):
+        IMC(2).fit(cells, row_features=people)
+    gap = people.assign(user=USERS, age=[np.nan, *range(19)])
+    with pytest.raises(InvalidDataError, match=r"'age' has no value for id 'u00'; unseen.data.align"):
+        IMC(2).fit(cells, row_features=gap)
