@@ -29,6 +29,7 @@ from unseen import (
     Completion,
     DirtyIMC,
     ExMLDS,
+    FastXML,
     GIMCClassifier,
     GIMCClustering,
     ItemNeighbors,
@@ -36,6 +37,7 @@ from unseen import (
     MatrixFactorization,
     Maxide,
     MixedLinear,
+    PfastreXML,
     PUClustering,
     RidgeOvA,
     ShiftIMC,
@@ -87,6 +89,8 @@ EXPECTED_FAILURES: dict[str, dict[str, str]] = {
     "LinearOvA": LABELS,
     "ExMLDS": NEIGHBOURS,
     "SLEEC": NEIGHBOURS,
+    "FastXML": NEIGHBOURS,
+    "PfastreXML": NEIGHBOURS,
 }
 
 
@@ -134,6 +138,8 @@ def reasons(estimator: Any) -> dict[str, str]:
         LinearOvA(),
         ExMLDS(n_components=3, n_neighbors=10, k=5),
         SLEEC(n_components=3, n_neighbors=10, k=5),
+        FastXML(10, random_state=0),
+        PfastreXML(10, random_state=0),
         CommonNeighbors(),
         Katz(),
         SVDKatz(2),

@@ -8,6 +8,7 @@ void define_sparse(nanobind::module_& m);
 void define_solve(nanobind::module_& m);
 void define_rank(nanobind::module_& m);
 void define_embeddings(nanobind::module_& m);
+void define_labels(nanobind::module_& m);
 
 }  // namespace unseen::bind
 
@@ -18,4 +19,5 @@ NB_MODULE(_native, m) {
   unseen::bind::define_solve(m);
   unseen::bind::define_rank(m);
   unseen::bind::define_embeddings(m);
+  unseen::bind::define_labels(m);
 }

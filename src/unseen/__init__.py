@@ -88,7 +88,16 @@ if TYPE_CHECKING:
         Whitened,
         WithOnes,
     )
-    from unseen.multilabel import LEML, SLEEC, ExMLDS, GIMCClassifier, LinearOvA, RidgeOvA
+    from unseen.multilabel import (
+        LEML,
+        SLEEC,
+        ExMLDS,
+        FastXML,
+        GIMCClassifier,
+        LinearOvA,
+        PfastreXML,
+        RidgeOvA,
+    )
     from unseen.regularisers import L1, Box, NonNegative, Nuclear, Ridge
     from unseen.terms import Term
 
@@ -142,6 +151,8 @@ _HOME = {
     "GIMCClassifier": "multilabel",
     "LEML": "multilabel",
     "ExMLDS": "multilabel",
+    "FastXML": "multilabel",
+    "PfastreXML": "multilabel",
     "LinearOvA": "multilabel",
     "RidgeOvA": "multilabel",
     "SLEEC": "multilabel",
@@ -190,6 +201,7 @@ __all__ = [
     "Constant",
     "DirtyIMC",
     "ExMLDS",
+    "FastXML",
     "Fourier",
     "Full",
     "GIMCClassifier",
@@ -211,6 +223,7 @@ __all__ = [
     "Nystrom",
     "Observations",
     "PUClustering",
+    "PfastreXML",
     "Ridge",
     "RidgeOvA",
     "SPPMIEmbedding",

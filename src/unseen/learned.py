@@ -187,6 +187,17 @@ def seen_cells(value: Any, sizes: Sizes) -> bool:
     )
 
 
+def places(value: Any, sizes: Sizes) -> bool:
+    """Splits, or -1 less the number of a leaf, of a forest; splits below others have larger numbers."""
+    if not isinstance(value, np.ndarray) or value.dtype.kind != "i" or value.ndim > 2:
+        return False
+    ends = (value >= -sizes["leaves"]) & (value < sizes["splits"])
+    if value.ndim == 1:
+        return bool(len(value) and ends.all())
+    below = (value < 0) | (value > np.arange(len(value))[:, None])
+    return value.shape == (sizes["splits"], 2) and bool((ends & below).all())
+
+
 # -- tables ---------------------------------------------------------------------------
 
 FACTORS = {"row_factors_": numbers("n", "k"), "col_factors_": numbers("m", "k")}
@@ -232,6 +243,8 @@ NEEDED: dict[str, dict[str, Check | None]] = {
     },
     "RidgeOvA": {"coef_": numbers("d", "l"), "intercept_": numbers("l")},
     "LinearOvA": {"coef_": matrix("l", "d"), "intercept_": numbers("l")},
+    "FastXML": {"forest_": part("LabelForest")},
+    "PfastreXML": {"centroids_": matrix("l", "d")},
     "FactoredClassifier": {"label_factors_": numbers("l", "k")},
     "LEML": {"coef_": numbers("d", "k"), "intercept_": numbers("k")},
     "GIMCClassifier": {"scaling_": part("FeatureScaling"), "map_": part("FeatureMap"), "map_params_": arrays},
@@ -352,6 +365,12 @@ FIELDS: dict[str, dict[str, Check]] = {
         "label_points": either(numbers("l", "r")),
     },
     "Learner": {"directions": numbers("parts", "d"), "parts": some(part("Part"), "parts")},
+    "LabelForest": {
+        "splits": matrix("splits", "w"),
+        "leaves": matrix("leaves", "l"),
+        "children": places,
+        "roots": places,
+    },
 }
 """The same for records."""
 
@@ -399,6 +418,9 @@ def check_model(model: Any) -> Sizes:
             _check(learned[name], FIELDS[found], dict(sizes), needed=True)
     if is_a(model, "NeighbourClassifier"):
         _check_learners(model, sizes)
+    if is_a(model, "FastXML"):
+        own = {"l": sizes["l"], "w": sizes["d"] + 1}
+        _check(model.forest_, FIELDS["LabelForest"], own, needed=True)
     if is_a(model, "MMMF") and sizes["gaps"] != sizes["levels"] - 1:
         raise ModelFileError("an MMMF has one threshold for each gap between its levels")
     if is_a(model, "FactoredCompleter") and sum(model.widths_) + model.offsets_.width != sizes["k"]:

@@ -133,6 +133,35 @@ struct JointProblem {
   bool cosine;
 };
 
+template <class T, class I>
+struct SplitProblem {
+  Pattern<I> cells;  // features of each row
+  const T* values;
+  Pattern<I> gains;  // what each label of a row is worth
+  const T* gain_values;
+  const I *starts, *rows;  // rows of each node
+  Size n_nodes;
+  signed char* sides;  // 1 or -1 for each of rows; in: where to start, out: as the weights say
+  T* weights;          // n_nodes x n_features
+  double C, tol;
+  Size max_passes, max_rounds;
+};
+
+// min over w of 1/2 |w|^2 + l1 |w|_1 + sum_i C_i loss(margin_i - sign_i w.x_i), loss the hinge or its square.
+template <class T, class I>
+struct DualProblem {
+  Pattern<I> cells;
+  const T* values;
+  const I *starts, *rows;  // rows of each classifier
+  Size n_problems;
+  const signed char* signs;  // 1 or -1 for each of rows
+  double* alpha;             // dual variables; in: where to start
+  T* weights;                // n_problems x n_features
+  double C_positive, C_negative, margin_positive, margin_negative, l1, tol;
+  bool squared;
+  Size max_passes, seed;
+};
+
 // Every kernel returns false when it could not get the memory it needs, and has written nothing then.
 template <class T, class I>
 struct Kernels {
@@ -149,6 +178,8 @@ struct Kernels {
   bool (*cooccurrence)(const CooccurrenceProblem<I>&, int n_threads);
   bool (*sgns)(const SgnsProblem<T, I>&, int n_threads);
   bool (*joint)(const JointProblem<T, I>&, int n_threads);
+  bool (*label_splits)(const SplitProblem<T, I>&, int n_threads);
+  bool (*linear_duals)(const DualProblem<T, I>&, int n_threads);
 };
 
 struct Table {

@@ -75,6 +75,8 @@ METHODS = {
     "linear-ova": Method("LinearOvA", "multilabel"),
     "ridge-ova": Method("RidgeOvA", "multilabel"),
     "leml": Method("LEML", "multilabel"),
+    "fastxml": Method("FastXML", "multilabel"),
+    "pfastrexml": Method("PfastreXML", "multilabel"),
     "gimc-classifier": Method("GIMCClassifier", "multilabel"),
     "gimc-clustering": Method("GIMCClustering", "clustering"),
     "mccc": Method("MCCC", "clustering"),

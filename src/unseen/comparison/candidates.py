@@ -135,6 +135,8 @@ CANDIDATES: dict[str, Candidate] = {
     "leml": Candidate("LEML", LABELS, {"reg": [1.0, 3.0]}, {"rank": 100}),
     "exmlds": Candidate("ExMLDS", LABELS, {"neighbor_power": [0.0, 4.0], "reg": [1.0, 5.0]}),
     "sleec": Candidate("SLEEC", LABELS),
+    "fastxml": Candidate("FastXML", LABELS, {"C": [1.0, 3.0]}),
+    "pfastrexml": Candidate("PfastreXML", LABELS),
     "gimc-classifier": Candidate("GIMCClassifier", LABELS, fixed={"n_components": 100}),
 }
 """Every method of a comparison by its name."""
@@ -163,6 +165,8 @@ TITLES = {
     "ridge": "ridge regression of each label",
     "linear-ova": "a linear classifier of each label",
     "exmlds": "label embeddings and neighbours",
+    "fastxml": "trees that rank labels",
+    "pfastrexml": "trees that rank rare labels",
     "gimc-classifier": "learned features of rows",
 }
 """What methods are called in a sentence, where that is not the name of the class."""

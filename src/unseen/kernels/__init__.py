@@ -21,6 +21,7 @@ from unseen.kernels._provider import NAME as _name
 from unseen.kernels.cooccurrence import cooccurrence
 from unseen.kernels.devices import check_device, check_memory, get_provider, provider_for
 from unseen.kernels.draws import als_draw, normals, signs
+from unseen.kernels.labels import RowGroups, label_splits, linear_duals
 from unseen.kernels.plan import plan
 from unseen.kernels.providers import HostProvider
 from unseen.kernels.skip_gram import joint_sweep, sgns_sweep
@@ -28,6 +29,7 @@ from unseen.typing import FloatArray, IndexArray
 from unseen.validation import check_choice, check_count
 
 __all__ = [
+    "RowGroups",
     "als_draw",
     "als_solve",
     "ccd_sweep",
@@ -38,6 +40,8 @@ __all__ = [
     "gram",
     "isa",
     "joint_sweep",
+    "label_splits",
+    "linear_duals",
     "normals",
     "plan",
     "programs",

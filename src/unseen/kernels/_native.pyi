@@ -1,6 +1,6 @@
 """Compiled kernels; the arguments are those of :mod:`unseen.kernels.reference`, already unified."""
 
-from unseen.typing import FloatArray, IndexArray
+from unseen.typing import Array, FloatArray, IndexArray
 
 def isa() -> str: ...
 def gram(dense: FloatArray, n_threads: int) -> FloatArray: ...
@@ -120,5 +120,43 @@ def joint(
     negative_weight: float,
     rate: float,
     cosine: bool,
+    n_threads: int,
+) -> None: ...
+def label_splits(
+    indptr: IndexArray,
+    indices: IndexArray,
+    values: FloatArray,
+    gain_indptr: IndexArray,
+    gain_indices: IndexArray,
+    gain_values: FloatArray,
+    starts: IndexArray,
+    rows: IndexArray,
+    sides: Array,
+    weights: FloatArray,
+    C: float,
+    tol: float,
+    max_passes: int,
+    max_rounds: int,
+    n_labels: int,
+    n_threads: int,
+) -> None: ...
+def linear_duals(
+    indptr: IndexArray,
+    indices: IndexArray,
+    values: FloatArray,
+    starts: IndexArray,
+    rows: IndexArray,
+    signs: Array,
+    alpha: FloatArray,
+    weights: FloatArray,
+    C_positive: float,
+    C_negative: float,
+    margin_positive: float,
+    margin_negative: float,
+    l1: float,
+    tol: float,
+    squared: bool,
+    max_passes: int,
+    seed: int,
     n_threads: int,
 ) -> None: ...

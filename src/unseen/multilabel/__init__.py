@@ -2,6 +2,8 @@
 
 from unseen.multilabel.base import FactoredClassifier, MultiLabelClassifier
 from unseen.multilabel.exmlds import ExMLDS
+from unseen.multilabel.fastxml import FastXML, PfastreXML
+from unseen.multilabel.forest import LabelForest
 from unseen.multilabel.gimc import GIMCClassifier
 from unseen.multilabel.learners import Learner, Part
 from unseen.multilabel.leml import LEML
@@ -16,12 +18,15 @@ __all__ = [
     "SLEEC",
     "ExMLDS",
     "FactoredClassifier",
+    "FastXML",
     "FeatureScaling",
     "GIMCClassifier",
+    "LabelForest",
     "Learner",
     "LinearMap",
     "LinearOvA",
     "MultiLabelClassifier",
     "Part",
+    "PfastreXML",
     "RidgeOvA",
 ]

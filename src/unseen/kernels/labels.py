@@ -1,0 +1,189 @@
+"""Classifiers on rows of their own: splits of trees of labels, and linear ones by their duals."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from unseen.exceptions import ParameterError
+from unseen.kernels import _arguments as args
+from unseen.kernels import _provider, reference_labels
+from unseen.typing import CSR, Array, FloatArray, IndexArray
+from unseen.validation import check_count
+
+__all__ = ["RowGroups", "label_splits", "linear_duals"]
+
+_kernels = _provider.module(reference_labels)
+
+
+class RowGroups(NamedTuple):
+    """Rows of several groups, one group after the other.
+
+    Attributes
+    ----------
+    starts : integer array of shape (n_groups + 1,)
+        Where the rows of each group begin, and the end.
+    rows : integer array
+        Numbers of rows.
+    """
+
+    starts: IndexArray
+    rows: IndexArray
+
+
+def label_splits(
+    X: CSR,
+    gains: CSR,
+    groups: RowGroups,
+    sides: Array,
+    *,
+    C: float = 1.0,
+    tol: float = 0.01,
+    max_passes: int = 50,
+    max_rounds: int = 50,
+    n_threads: int = 1,
+) -> FloatArray:
+    """Split each group of rows in two by their labels, with sparse weights that find the sides.
+
+    First, in turns: each side ranks labels by the sum of its rows' gains, and each row goes to the side
+    whose ranking gives it the larger ``sum_l gain_l / log2(1 + rank_l)``. Ties keep their side, equal labels
+    rank by number. Then, with n rows of which n_side are on a side, coordinate descent on
+
+        |w|_1 + sum_i C n / n_side(i) log(1 + exp(-side_i w.x_i))
+
+    Groups whose rows all end up on one side get weights of zero.
+
+    Parameters
+    ----------
+    X : csr_array of shape (n, d)
+    gains : csr_array of shape (n, n_labels)
+    groups : RowGroups
+    sides : int8 array, one for each of the groups' rows
+        1 or -1. Where to start; holds in the end where ``w.x`` is above 1e-6.
+    C, tol : float
+        `tol` is a share of the largest violation of optimality at the start.
+    max_passes, max_rounds : int
+    n_threads : int
+
+    Returns
+    -------
+    array of shape (n_groups, d)
+        Weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from unseen.kernels.labels import RowGroups, label_splits
+    >>> X = sparse.csr_array(np.repeat(np.eye(2), 2, axis=0))
+    >>> sides = np.array([1, 1, -1, 1], dtype=np.int8)
+    >>> w = label_splits(X, X, RowGroups(np.array([0, 4]), np.arange(4)), sides, C=10.0)
+    >>> sides.tolist(), bool(w[0, 0] > 0 > w[0, 1])
+    ([1, 1, -1, -1], True)
+    """
+    dtype = args.common_float(X.data, gains.data)
+    n_rows = X.shape[0]
+    if gains.shape[0] != n_rows:
+        raise ParameterError(f"X has {n_rows} rows and gains {gains.shape[0]}")
+    cells, worth, own = _patterns(X, gains, groups)
+    args.in_place("sides", sides, np.dtype(np.int8), own[1].shape)
+    weights = np.empty((len(own[0]) - 1, X.shape[1]), dtype=dtype)
+    settings = [args.number("C", C), args.number("tol", tol)]
+    limits = [check_count("max_passes", max_passes), check_count("max_rounds", max_rounds)]
+    work = len(own[1]) * max(len(cells[1]) // max(n_rows, 1), 1) * 10
+    _kernels.label_splits(
+        *cells, args.dense("X", X.data, dtype, ndim=1), *worth,
+        args.dense("gains", gains.data, dtype, ndim=1), *own, sides, weights, *settings, *limits,
+        gains.shape[1], args.threads(n_threads, work),
+    )  # fmt: skip
+    return weights
+
+
+def linear_duals(
+    X: CSR,
+    groups: RowGroups,
+    signs: Array,
+    *,
+    alpha: FloatArray | None = None,
+    C: tuple[float, float] = (1.0, 1.0),
+    margins: tuple[float, float] = (1.0, 1.0),
+    l1: float = 0.0,
+    squared: bool = True,
+    tol: float = 0.01,
+    max_passes: int = 100,
+    seed: int = 0,
+    n_threads: int = 1,
+) -> FloatArray:
+    """Learn a linear classifier of the rows of each group, by coordinate descent in the dual.
+
+    With ``h(z) = max(0, z)``, or its square, minimises for each group
+
+        1/2 ||w||^2 + l1 ||w||_1 + sum_i C_i h(margin_i - sign_i w.x_i)
+
+    by steps in a of the dual ``-1/2 ||w(a)||^2 + sum_i margin_i a_i (- a_i^2 / (4 C_i))``, where w(a) is
+    ``sum_i a_i sign_i x_i`` shrunk by `l1`, and a is between 0 and C (and beyond for the square). Rows are
+    visited in an order drawn from `seed`; those that stay at a bound are left out until others are solved.
+
+    Parameters
+    ----------
+    X : csr_array of shape (n, d)
+    groups : RowGroups
+    signs : int8 array, one for each of the groups' rows
+        1 or -1.
+    alpha : float64 array, one for each of the groups' rows, optional
+        Where to start; holds the solution in the end.
+    C, margins : pairs of float
+        Of positive and of negative rows.
+    l1 : float
+    squared : bool
+    tol : float
+        Largest violation of optimality in the dual that is accepted.
+    max_passes, seed : int
+    n_threads : int
+
+    Returns
+    -------
+    array of shape (n_groups, d)
+        Weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from unseen.kernels.labels import RowGroups, linear_duals
+    >>> X = sparse.csr_array(np.eye(2))
+    >>> group = RowGroups(np.array([0, 2]), np.arange(2))
+    >>> linear_duals(X, group, np.array([1, -1], dtype=np.int8), squared=False, C=(0.5, 9.0)).tolist()
+    [[0.5, -1.0]]
+    """
+    dtype = args.common_float(X.data)
+    cells, _, own = _patterns(X, X, groups)
+    args.in_place("signs", signs, np.dtype(np.int8), own[1].shape)
+    alpha = np.zeros(len(own[1])) if alpha is None else alpha
+    args.in_place("alpha", alpha, np.dtype(np.float64), own[1].shape)
+    weights = np.empty((len(own[0]) - 1, X.shape[1]), dtype=dtype)
+    settings = [args.number(name, value) for name, value in
+                (("C", C[0]), ("C", C[1]), ("margins", margins[0]), ("margins", margins[1]),
+                 ("l1", l1), ("tol", tol))]  # fmt: skip
+    work = len(own[1]) * max(len(cells[1]) // max(X.shape[0], 1), 1) * 10
+    _kernels.linear_duals(
+        *cells, args.dense("X", X.data, dtype, ndim=1), *own, signs, alpha, weights, *settings,
+        bool(squared), check_count("max_passes", max_passes), check_count("seed", seed, minimum=0),
+        args.threads(n_threads, work),
+    )  # fmt: skip
+    return weights
+
+
+def _patterns(X: CSR, gains: CSR, groups: RowGroups) -> list[tuple[IndexArray, IndexArray]]:
+    """Patterns of both matrices and of the groups, in one width."""
+    n_rows = X.shape[0]
+    found = [
+        args.pattern(X.indptr, X.indices, n_rows, X.shape[1]),
+        args.pattern(gains.indptr, gains.indices, n_rows, gains.shape[1]),
+        args.pattern(groups.starts, groups.rows, None, n_rows),
+    ]
+    width = np.result_type(*(part.dtype for pair in found for part in pair))
+    return [
+        (indptr.astype(width, copy=False), indices.astype(width, copy=False)) for indptr, indices in found
+    ]
