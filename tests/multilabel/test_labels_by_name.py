@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 
 import unseen
-from unseen import LEML, SLEEC, Blend, ExMLDS, GIMCClassifier, LinearOvA, RidgeOvA
+from unseen import LEML, SLEEC, Blend, ExMLDS, FastXML, GIMCClassifier, LinearOvA, PfastreXML, RidgeOvA
 from unseen.exceptions import InvalidDataError, NotFittedError
 from unseen.linalg.ridge import ridge
 from unseen.multilabel.calibration import fit_chances
@@ -35,6 +35,8 @@ MODELS = [
     LinearOvA(),
     ExMLDS(**SMALL),
     SLEEC(**SMALL),
+    FastXML(10, random_state=0),
+    PfastreXML(10, random_state=0),
     GIMCClassifier(8, max_iter=3, validation_fraction=0.2, random_state=0),
     Blend([RidgeOvA(), RidgeOvA(10.0)], random_state=0),
 ]

@@ -50,6 +50,8 @@ class FastXML(MultiLabelClassifier):
         Share of the first violation of optimality at which a node's weights are done.
     max_iter : int, default=20
         Limit of passes over the weights of a node.
+    calibrate : bool, default=False
+        Hold out a fifth of the rows from a first fit, and calibrate ``predict_proba`` on them.
     random_state : int, Generator, RandomState or None
         Draws the sides that nodes start from.
     n_jobs : int, optional
@@ -71,6 +73,8 @@ class FastXML(MultiLabelClassifier):
     [0, 1, 2]
     """
 
+    _why_no_weights = "rankings and leaves count rows"
+
     def __init__(
         self,
         n_trees: int = 50,
@@ -81,6 +85,7 @@ class FastXML(MultiLabelClassifier):
         normalize: bool = True,
         tol: float = 0.01,
         max_iter: int = 20,
+        calibrate: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -91,6 +96,7 @@ class FastXML(MultiLabelClassifier):
         self.normalize = normalize
         self.tol = tol
         self.max_iter = max_iter
+        self.calibrate = calibrate
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -177,6 +183,8 @@ class PfastreXML(FastXML):
         Share of the first violation of optimality at which a node's weights are done.
     max_iter : int, default=20
         Limit of passes over the weights of a node.
+    calibrate : bool, default=False
+        Hold out a fifth of the rows from a first fit, and calibrate ``predict_proba`` on them.
     random_state : int, Generator, RandomState or None
         Draws the sides that nodes start from.
     n_jobs : int, optional
@@ -214,6 +222,7 @@ class PfastreXML(FastXML):
         normalize: bool = True,
         tol: float = 0.01,
         max_iter: int = 20,
+        calibrate: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -225,6 +234,7 @@ class PfastreXML(FastXML):
             normalize=normalize,
             tol=tol,
             max_iter=max_iter,
+            calibrate=calibrate,
             random_state=random_state,
             n_jobs=n_jobs,
         )
