@@ -132,7 +132,7 @@ def reasons(estimator: Any) -> dict[str, str]:
         MCCC(3),
         RidgeOvA(),
         SPPMIEmbedding(2),
-        LEML(10, reg=0.1),
+        LEML(10, reg=0.1, tol=1e-12, max_iter=500),
         GIMCClassifier(10, max_iter=5),
         GIMCClassifier(10, map="nystrom", solver="armijo", max_iter=5),
         LinearOvA(),

@@ -102,7 +102,7 @@ def test_integers_are_recognised_as_a_whole_column(tmp_path, parser, ids, wanted
         (TEXT + "carl,x1,good\n", "line 5: 'good' is not a number"),
         (TEXT + "carl,x1,1_0\n", "line 5: '1_0' is not a number"),
         (TEXT + ",x1,2\n", "line 5: an id is empty"),
-        (TEXT + "carl,x1,inf\n", "inf in row 2, column 0"),
+        (TEXT + "carl,x1,inf\n", "inf in row 'carl', column 'x1'"),
     ],
 )
 def test_what_is_wrong_is_located(tmp_path, parser, text, message):

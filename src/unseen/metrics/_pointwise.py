@@ -140,7 +140,7 @@ def check_sample_weight(
     weights = _finite("sample_weight", given)
     if (weights < 0).any() or not weights.any():
         raise InvalidDataError(
-            f"sample_weight has {'values below 0' if weights.any() else 'no value above 0'}; "
+            f"sample_weight has {'values below 0' if weights.any() else 'nothing but zeros'}; "
             "expected numbers >= 0, at least one of them above 0"
         )
     return weights

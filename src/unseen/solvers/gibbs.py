@@ -218,7 +218,7 @@ class _Chain:
         for place, (name, length, own) in enumerate(zip(("row", "col"), cells.shape, in_order, strict=True)):
             sizes = START_SIZE * START_FALL ** np.arange(self.layout.own(name))
             sizes[self.layout.rank :] = START_SIZE
-            start = sizes.astype(cells.dtype) * self.normals((length, len(sizes)), START + place)
+            start = self.place.asarray(sizes, cells.dtype) * self.normals((length, len(sizes)), START + place)
             designs = _feature_designs(problem, parts.factors, name, state)
             a_map = parts.factors.row_map if name == "row" else parts.factors.col_map
             self.sides[name] = _Side(place, start, designs, own, diagonal=diagonal)
