@@ -96,9 +96,9 @@ def scaled_eigenvectors(C: Any) -> Any:
 
 
 METHODS: dict[str, Fit] = {
-    "ExMLDS1": neighbours(ExMLDS),
-    "ExMLDS3, counts": neighbours(ExMLDS, use_correlations=True),
-    "ExMLDS3, blocks": neighbours(ExMLDS, use_correlations=True, weighting="blocks"),
+    "ExMLDS1": neighbours(ExMLDS, neighbor_power=0.0),
+    "ExMLDS3, counts": neighbours(ExMLDS, neighbor_power=0.0, use_correlations=True),
+    "ExMLDS3, blocks": neighbours(ExMLDS, neighbor_power=0.0, use_correlations=True, weighting="blocks"),
     "SLEEC": neighbours(SLEEC),
     "SLEEC, cosine": neighbours(SLEEC, metric="cosine"),
     "LEML": linear(lambda C: LEML(rank=90, reg=1.0, random_state=0, n_jobs=1, intercept=False)),

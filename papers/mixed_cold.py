@@ -44,7 +44,9 @@ def candidates() -> dict[str, list[Any]]:
         "SparseBilinear": [
             SparseBilinear(r, center=c, **common) for c in ("mean", "biases") for r in (300.0, 30.0)
         ],
-        ONE_SIDE: [SparseBilinear(r, max_iter=100, tol=1e-5, **common) for r in (20.0, 10.0, 5.0, 2.5)],
+        ONE_SIDE: [
+            SparseBilinear(r, max_iter=100, tol=1e-5, center="mean", **common) for r in (20.0, 10.0, 5.0, 2.5)
+        ],
         "Maxide": [Maxide(r, center=c, **common) for c in both for r in (10.0, 1.0)],
         "IMC": [IMC(5, reg=r, center=c, **common) for c in both for r in (10.0, 100.0)],
         "DirtyIMC": [

@@ -89,9 +89,11 @@ def candidates(few: bool = False) -> dict[str, list[Any]]:
             for reg in grid
             for e in (1.0, 100.0)
         ],
-        "SparseBilinear": [SparseBilinear(reg, max_iter=1000) for reg in grid],
-        "Maxide": [Maxide(reg, max_iter=500) for reg in ((0.01, 0.1, 1.0) if few else (0.1, 1.0))],
-        "DirtyIMC": [DirtyIMC(0.1, reg, max_iter=50) for reg in (10.0, 100.0)],
+        "SparseBilinear": [SparseBilinear(reg, max_iter=1000, center="mean") for reg in grid],
+        "Maxide": [
+            Maxide(reg, max_iter=500, center="none") for reg in ((0.01, 0.1, 1.0) if few else (0.1, 1.0))
+        ],
+        "DirtyIMC": [DirtyIMC(0.1, reg, max_iter=50, center="none") for reg in (10.0, 100.0)],
         "IMC": [IMC(rank, reg=0.1, max_iter=50, random_state=0, center="none") for rank in (5, 15)],
     }
 
