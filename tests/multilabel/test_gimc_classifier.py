@@ -28,7 +28,13 @@ from unseen import (
     Term,
 )
 from unseen.data import Observations
-from unseen.exceptions import DataWarning, InvalidDataError, ParameterError, UnsupportedComposition
+from unseen.exceptions import (
+    ConvergenceWarning,
+    DataWarning,
+    InvalidDataError,
+    ParameterError,
+    UnsupportedComposition,
+)
 from unseen.maps.base import moved
 from unseen.maps.rows import BLOCK_ROWS, MovingRows
 from unseen.multilabel.calibration import chances, fit_sigmoid, fit_temperature
@@ -263,6 +269,42 @@ def test_the_objective_falls_from_that_of_the_fixed_map(settings: Any, dtype: An
     W = model.label_factors_.T.astype(np.float64)
     naive = 0.5 * np.sum((Y.toarray() - phi @ W) ** 2) + 0.25 * np.sum(W**2)
     assert objectives[-1] == pytest.approx(naive, rel=1e-9 if dtype == np.float64 else 1e-4)
+
+
+@pytest.mark.parametrize("reg", [1e-4, 1e-6])
+def test_wide_kernels_lose_nothing_in_float32(reg: float) -> None:
+    """Features that are almost alike: their Gram matrix in float32 made objectives wrong, even negative."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 4))
+    y = (np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] > 0).astype(int) + (X[:, 3] > 0.5)
+    shared = {"whiten": False, "gamma": 0.01, "reg": reg, "validation_fraction": None, "random_state": 0}
+
+    def reached(dtype: Any) -> tuple[float, float]:
+        model = GIMCClassifier(12, map="nystrom", max_iter=40, tol=0.0, **shared)
+        with pytest.warns(ConvergenceWarning):
+            history = model.fit(X.astype(dtype), y).history_
+        return history[0]["objective"], history[-1]["objective"]
+
+    (first, last), (true_first, true_last) = reached(np.float32), reached(np.float64)
+    assert first == pytest.approx(true_first, rel=0.02)
+    assert last < 1.05 * true_last
+    assert true_last < 0.9 * true_first  # there is something to learn
+
+
+def test_a_search_that_rounding_ends_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 4))
+    y = (np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] > 0).astype(int)
+    model = GIMCClassifier(8, validation_fraction=None, tol=1e-3, max_iter=200, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        assert model.fit(X, y).converged_
+    true_value = NormalEquations.reduced_value
+    monkeypatch.setattr(
+        NormalEquations, "reduced_value", lambda *given: 20.0 * np.ceil(true_value(*given) / 20.0)
+    )
+    with pytest.warns(ConvergenceWarning, match="lost in rounding"):
+        assert not model.fit(X, y).converged_
 
 
 def test_rows_and_labels_may_be_permuted() -> None:

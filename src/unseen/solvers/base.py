@@ -163,6 +163,16 @@ class Monitor:
                 "try a larger reg, a smaller rank, or rescale the values and features"
             )
 
+    def stuck(self) -> None:
+        """Say that no step leads down although the objective falls steeply: rounding stands in the way."""
+        self.converged, self._warn = False, False
+        warnings.warn(
+            "no step lowers the objective any more although its gradient is steep: its value is lost in "
+            "rounding; use features of type float64, or a larger reg",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+
     def close(self) -> None:
         """End the progress bar; warn if the limit of sweeps came first."""
         self._bar.close()

@@ -39,6 +39,9 @@ from unseen.validation import check_choice, check_count
 
 __all__ = ["Moments", "NormalEquations", "VariableProjection", "Weights"]
 
+STEEP = 0.05
+"""Share of the objective that a first step promises, where the end of a search is no minimum."""
+
 
 @dataclass
 class Moments:
@@ -104,7 +107,9 @@ class NormalEquations:
             def task(part: slice, start: int = start, phi: FloatArray = phi) -> Array:
                 block = phi[part]
                 self._fill(slice(start + part.start, start + part.start + len(block)), step, block)
-                return block.T @ block
+                # Wide kernels make features that are almost alike; what tells them apart is lost in float32.
+                wide = block.astype(np.float64, copy=False)
+                return wide.T @ wide
 
             for product in in_blocks(task, len(phi), self.n_threads, block_rows=BLOCK_ROWS):
                 total += product
@@ -302,6 +307,11 @@ def _alternated(system: NormalEquations, moments: Moments, weights: Weights) -> 
         yield Sweep(system.state(weights), system.reduced_value(moments, weights), {"trials": trials})
 
 
+def _is_steep(gradient: Array, value: float) -> bool:
+    """Whether steps of `FIRST_STEP` should still bring much, for a gradient in units of such steps."""
+    return float(np.linalg.norm(gradient)) > STEEP * abs(value)
+
+
 class _Reduced:
     """The objective of the map's params alone, min over W of f(U, W).
 
@@ -370,4 +380,6 @@ class _Reduced:
         )
         # It also ends by itself where no step leads down any more.
         monitor.converged = monitor.converged or (not stopped and int(found.status) != 1)
+        if monitor.converged and not monitor.validates and _is_steep(found.jac, found.fun):
+            monitor.stuck()
         return self.last if accepted is None else accepted
