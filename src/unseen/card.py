@@ -173,8 +173,8 @@ def _limits(model: Any, tested: bool) -> list[str]:
         )
     for side, noun in (("row", "row"), ("col", "column")):
         if getattr(model, f"n_{side}_features_in_", None) is None:
-            need = "needs some of its cells (fold_in) or a refit" if side == "row" else "needs a refit"
-            out.append(f"A {noun} that was not there at training time {need}.")
+            how = "fold_in or an update" if side == "row" else "an update"
+            out.append(f"A {noun} that was not there at training time needs some of its cells ({how}).")
     if not model.converged_:
         out.append("The fit was stopped before its objective had settled.")
     if not tested:

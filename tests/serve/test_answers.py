@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from serve_models import COLS, ROWS, Small
 
+import unseen
 from unseen import IMC, BiasMC, MatrixFactorization, Observations
 from unseen.exceptions import InvalidDataError
 from unseen.multilabel import RidgeOvA
@@ -140,14 +142,36 @@ def test_features_of_a_new_row_by_name() -> None:
     )
     model.source_ = {"row_feature_names": ["age", "kind=a", "kind=b"]}
     served = Served(model)
-    line = served.features_of({"age": 0.5, "kind": "b"})
+    line = served.features["row"].line({"age": 0.5, "kind": "b"})
     np.testing.assert_array_equal(line, [[0.5, 0.0, 1.0]])
     ids, scores = served.lists([Wanted(served, 8, features=line)])[0]
     expected = model.predict_new(row_features=line)[0]
     np.testing.assert_allclose(scores[0], expected[ids[0]])
     for wrong in ({"age": 1.0}, {"age": "x", "kind": "a"}, {"age": 1.0, "kind": "c"}, {"size": 1.0}):
         with pytest.raises(ValueError, match=r"row_features|category"):
-            served.features_of(wrong)
+            served.features["row"].line(wrong)
+
+
+def test_features_of_both_sides_say_what_they_add(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    features = {"row_features": rng.normal(2.0, 1.0, size=(30, 3)), "col_features": rng.normal(size=(8, 2))}
+    model = IMC(2, reg=0.1, center="none", random_state=0).fit(rng.normal(size=(30, 8)), **features)
+    model.source_ = {"row_feature_names": ["age", "kind=a", "kind=b"]}
+    served = Served(model)
+    assert served.about()["typical_row"] is None
+    assert "features" not in served.explain(4, 5)  # without the training data nothing is known of them
+    model.save(tmp_path / "model", cells=True)
+    served = Served(unseen.load(tmp_path / "model"))
+    assert served.about()["typical_row"] == pytest.approx(features["row_features"].mean(axis=0))
+    told = served.explain(4, 5)["features"]
+    assert [abs(one["adds"]) for one in told] == sorted((abs(one["adds"]) for one in told), reverse=True)
+    assert {(one["of"], one["name"]) for one in told} == {
+        *(("row", name) for name in ("age", "kind=a", "kind=b")), ("col", "col0"), ("col", "col1")
+    }  # fmt: skip
+    # Maps are linear, so all features of a row together are what it has over the average row.
+    means = np.vstack([features["row_features"][4], features["row_features"].mean(axis=0)])
+    scores = model.predict_new(row_features=means, col_features=features["col_features"][[5]])[:, 0]
+    assert sum(one["adds"] for one in told if one["of"] == "row") == pytest.approx(scores[0] - scores[1])
 
 
 def test_models_of_positives_fold_in_with_their_background() -> None:

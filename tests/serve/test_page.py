@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import uvicorn
 from browser import Browser, browser, why_no_browser
 from serve_models import COLS, ROWS, Small
 
+import unseen
 from unseen import IMC, Observations, Vocabulary
 from unseen.serve import create_app
 from unseen.serve.run import open_socket
@@ -114,6 +116,8 @@ def test_why(page: Browser) -> None:
     assert "90 %" in words
     assert "undefined" not in words
     assert "Film <b>" in words
+    assert "user alone" in words
+    assert "item alone" in words
 
 
 def test_an_id_cannot_run_anything(page: Browser) -> None:
@@ -207,6 +211,8 @@ def test_a_phone_shows_it_without_scrolling_sideways(page: Browser) -> None:
     page.window(390, 844)
     look_up(page, "user 3")
     for tab in ("row", "col", "try", "cold", "map"):
+        box = page.run(f"return document.getElementById('tab-{tab}').getBoundingClientRect().toJSON()")
+        assert 0 <= box["left"] < box["right"] <= 390, tab
         page.click(f"#tab-{tab}")
         assert page.run("return document.documentElement.scrollWidth") <= 390
 
@@ -236,31 +242,44 @@ def contrast(one: str, other: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-def test_a_new_row_by_its_features(window: Browser) -> None:
+def test_a_new_row_by_its_features(window: Browser, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     kind = rng.integers(0, 2, 30)
     features = np.column_stack([rng.normal(size=30), kind, 1 - kind])
-    i, j = np.indices((30, 12))
+    i, j = np.nonzero(rng.random((30, 12)) < 0.5)
     ids = {"row_ids": Vocabulary(np.arange(30)), "col_ids": Vocabulary([f"col {t}" for t in range(12)])}
-    cells = Observations.from_triples(i.ravel(), j.ravel(), rng.normal(size=360), **ids)
+    cells = Observations.from_triples(i, j, rng.normal(size=len(i)), **ids)
     model = IMC(2, reg=0.1, random_state=0).fit(
         cells, row_features=features, col_features=rng.normal(size=(12, 2))
     )
     model.source_ = {"row_feature_names": ["age", "kind=warm", "kind=cold"]}
-    with at_address(create_app(model)) as address:
+    model.save(tmp_path / "model", cells=True)
+    with at_address(create_app(unseen.load(tmp_path / "model"))) as address:
         window.errors()
         window.open(address)
         window.until("document.body.dataset.ready")
         window.click("#tab-cold")
         window.until("document.querySelectorAll('#cold-list tbody tr').length === 12")
         before = texts(window, "#cold-list tbody tr")
+        begun = window.run(
+            "return [...document.querySelectorAll('#cold-form [data-feature]')].map((o) => o.value)"
+        )
+        usual = ["warm", "cold"]
+        assert begun == [f"{features[:, 0].mean():.3g}", usual[int(kind.mean() < 0.5)]]
+        other = usual[begun[1] == "warm"]
         window.run(
-            "const one = document.querySelector('#cold-form select'); one.value = 'cold';"
+            f"const one = document.querySelector('#cold-form select'); one.value = '{other}';"
             "one.dispatchEvent(new Event('input', { bubbles: true }))"
         )
         window.until(
             "document.querySelector('#cold-list tbody').textContent !== arguments[0]", "".join(before)
         )
+        window.click("#tab-row")
+        window.click("#view-row .starts button")
+        window.until("document.querySelectorAll('#row-list tbody tr').length")
+        window.click("#row-list tbody td:last-child button")
+        window.until("!document.getElementById('why').hidden")
+        assert "age (row)" in texts(window, "#why .bar > :first-child")
         assert not window.errors()
 
 

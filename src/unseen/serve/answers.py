@@ -18,9 +18,11 @@ from unseen.exceptions import InvalidDataError
 from unseen.parallel import one_blas_thread
 from unseen.serve.approximate import QUERIES, Approximate, ColumnIndex
 from unseen.serve.contributions import contributions
+from unseen.serve.features import SideFeatures
 from unseen.serve.limits import RequestError
 from unseen.serve.names import Names
-from unseen.typing import BoolArray, FloatArray, IndexArray
+from unseen.serve.parts import Parts
+from unseen.typing import FloatArray, IndexArray
 
 __all__ = ["Served", "Wanted"]
 
@@ -82,16 +84,21 @@ class Served:
             )
         self.model = model
         self.shape = (int(model.row_factors_.shape[0]), int(model.col_factors_.shape[0]))
+        values: dict[str, Any] = {}
         if cells is None and getattr(model, "training_", None) is not None:
             data = model._training_data()
             cells = data.cells
             model._hold(*data)
+            values = {"row": data.row_features, "col": data.col_features}
         elif cells is not None:
             model._hold(model._read_target(cells))
         if hasattr(model, "_keep_gram"):
             model._keep_gram()
         self.cells = cells
         self.seen: SeenCells | None = getattr(model, "seen_", None)
+        sides: tuple[Side, ...] = ("row", "col")
+        self.features = {side: SideFeatures(model, side, values.get(side)) for side in sides}
+        self._parts = Parts(model)
         names = names or {}
         self.ids: dict[Side, Names] = {
             "row": Names(getattr(model, "row_ids_", None), self.shape[0], names.get("row")),
@@ -126,7 +133,7 @@ class Served:
     def about(self) -> dict[str, Any]:
         """What a client may want to know before it asks."""
         model = self.model
-        called = self._names_of_sides()
+        called, features = self._names_of_sides(), self.features["row"]
         return {
             "model": type(model).__name__,
             "n_rows": self.shape[0],
@@ -139,8 +146,9 @@ class Served:
             "knows_seen_cells": self.seen is not None,
             "explains": hasattr(type(model), "explain"),
             "spread": self.knows_spread,
-            "row_features": self.feature_names,
-            "new_rows_by_cells": not self._n_features("row"),
+            "row_features": features.names,
+            "typical_row": None if features.spread is None else features.spread[0].tolist(),
+            "new_rows_by_cells": not features.names,
         }
 
     @cached_property
@@ -177,43 +185,6 @@ class Served:
     def knows_spread(self) -> bool:
         """Whether it can be said how sure predictions are without fitting again."""
         return self.cells is not None and why_no_curvature(self.model) is None
-
-    def _n_features(self, side: Side) -> int:
-        return getattr(self.model, f"n_{side}_features_in_", None) or 0
-
-    @cached_property
-    def feature_names(self) -> list[str]:
-        """Names of the features of rows; none where the model was fitted without."""
-        count = self._n_features("row")
-        source = getattr(self.model, "source_", None) or {}
-        known = getattr(self.model, "row_feature_names_", None) or source.get("row_feature_names")
-        return list(known) if known and len(known) == count else [f"row{place}" for place in range(count)]
-
-    def features_of(self, given: dict[str, Any]) -> FloatArray:
-        """One line of features in the order of the model; a category is the one of its columns."""
-        names = self.feature_names
-        if not names:
-            raise RequestError("the model was fitted without row_features", "row_features")
-        place = {name: position for position, name in enumerate(names)}
-        line = np.full((1, len(names)), np.nan)
-        for name, value in given.items():
-            group = [position for other, position in place.items() if other.startswith(f"{name}=")]
-            if isinstance(value, str) and group:
-                if f"{name}={value}" not in place:
-                    raise RequestError(
-                        f"{name} has no category of this name in the model", f"row_features.{name}"
-                    )
-                line[0, group] = 0.0
-                line[0, place[f"{name}={value}"]] = 1.0
-            elif name not in place or isinstance(value, str):
-                wanted = "a number" if name in place else "one of the features " + ", ".join(names[:10])
-                raise RequestError(f"row_features.{name}: {wanted} is accepted", f"row_features.{name}")
-            else:
-                line[0, place[name]] = value
-        missing = [name for name, value in zip(names, line[0], strict=True) if np.isnan(value)]
-        if missing:
-            raise RequestError("row_features lacks " + ", ".join(missing[:10]), "row_features")
-        return line
 
     # -- lists -----------------------------------------------------------------------
 
@@ -368,7 +339,7 @@ class Served:
         out: dict[str, Any] = {
             "prediction": float(model._to_data(scores)[0]),
             "score": float(scores[0]),
-            "parts": self._parts(row, col, float(scores[0])),
+            "parts": self._parts.of(row, col, float(scores[0])),
         }
         if self.knows_spread:
             out["std"] = float(self.spread(np.array([row]), np.array([col]))[0])
@@ -376,35 +347,21 @@ class Served:
             columns, pulls = contributions(model, self.cells, row, col)
             order = np.argsort(-np.abs(pulls), kind="stable")[:20]
             out["cells"] = [self.ids["col"].entry(int(columns[t])) | {"adds": float(pulls[t])} for t in order]
+        if any(one.values is not None for one in self.features.values()):
+            out["features"] = self._by_features(row, col)
         return out
 
-    def _parts(self, row: int, col: int, score: float) -> dict[str, float]:
-        if hasattr(type(self.model), "explain"):
-            from dataclasses import asdict
-
-            return {
-                name: float(value)
-                for name, value in asdict(self.model.explain(row, col, positions=True)).items()
-            }
-        offsets = getattr(self.model, "offsets_", None)
-        mean = 0.0 if offsets is None else float(offsets.mean)
-        products = self.model.row_factors_[row].astype(np.float64) * self.model.col_factors_[col]
-        of_row, of_col = self._biases
-        # The mean is part of what rows have against ones.
-        parts = {
-            "mean": mean,
-            "row": float(products[of_row].sum()) - mean,
-            "col": float(products[of_col].sum()),
-        }
-        return {**parts, "factors": score - sum(parts.values())}
-
-    @cached_property
-    def _biases(self) -> tuple[BoolArray, BoolArray]:
-        """Coordinates by which a row, or a column, alone moves a score: all others have the same there."""
-        same_cols, same_rows = (
-            np.ptp(factors, axis=0) == 0 for factors in (self.model.col_factors_, self.model.row_factors_)
-        )
-        return same_cols, same_rows & ~same_cols
+    def _by_features(self, row: int, col: int) -> list[dict[str, Any]]:
+        """Features of the row and of the column that pull most."""
+        found: list[dict[str, Any]] = []
+        for side, one in self.features.items():
+            picked, pulls = one.contributions(*((row, col) if side == "row" else (col, row)))
+            found += [
+                {"of": side, "name": one.names[place], "adds": pull}
+                for place, pull in zip(picked, pulls.tolist(), strict=True)
+                if pull
+            ]
+        return sorted(found, key=lambda entry: -abs(entry["adds"]))[:20]
 
     # -- neighbours and maps ---------------------------------------------------------
 

@@ -94,7 +94,7 @@ class _Service:
                 raise RequestError("cells has a column more than once", "cells")
             wanted.cells = positions, np.array([cell["value"] for cell in cells])
         if features is not None:
-            wanted.features = model.features_of(features)
+            wanted.features = model.features["row"].line(features)
         if parts["candidates"] is not None:
             wanted.candidates = np.unique(columns.index(parts["candidates"], "candidates"))
         if parts["deny"] is not None:

@@ -200,8 +200,8 @@ function several(id, items, content) {
 }
 
 const PARTS = {
-  mean: "mean of all", row: "row alone", col: "column alone", factors: "factors together",
-  constant: "average row and column", bilinear: "features together", low_rank: "not explained by features",
+  mean: () => "mean of all", row: () => `${about.row} alone`, col: () => `${about.col} alone`, factors: () => "factors together",
+  constant: () => `average ${about.row} and ${about.col}`, bilinear: () => "features together", low_rank: () => "not explained by features",
 };
 
 const explain = (row, col, pressed) => run("why", async () => {
@@ -213,8 +213,12 @@ const explain = (row, col, pressed) => run("why", async () => {
     if (found.std !== undefined) {
       box.append(make("p", { className: "hint" }, `About 90 % between ${value(found.prediction - SPREAD * found.std)} and ${value(found.prediction + SPREAD * found.std)}.`));
     }
-    bars(box, "Parts", Object.entries(found.parts).filter(([, value]) => value).map(([name, value]) => [PARTS[name] ?? name, value]));
+    bars(box, "Parts", Object.entries(found.parts).filter(([, value]) => value).map(([name, value]) => [PARTS[name]?.() ?? name, value]));
     if (found.cells?.length) bars(box, "Known cells that move it most", found.cells.slice(0, 8).map((cell) => [label(cell), cell.adds]));
+    if (found.features?.length) {
+      bars(box, "Features that move it most", found.features.slice(0, 8).map((one) => [`${one.name} (${about[one.of]})`, one.adds]));
+      box.append(make("p", { className: "hint" }, "Against the same with the average of the feature."));
+    }
     for (const other of document.querySelectorAll("#row-list [aria-pressed]")) other.setAttribute("aria-pressed", String(other === pressed));
     $("why").hidden = false;
     $("why").scrollIntoView({ block: "nearest" });
@@ -279,14 +283,15 @@ function coldForm() {
   }
   $("cold-hint").textContent = `Describe a ${about.row} that the model has never seen; the list follows.`;
   $("cold-card").hidden = false;
-  for (const name of about.row_features) {
-    const [key, category] = name.split(/=(.*)/s);
-    groups.set(key, [...(groups.get(key) ?? []), ...(category === undefined ? [] : [category])]);
-  }
-  for (const [name, categories] of groups) {
-    const input = categories.length
-      ? make("select", {}, ...categories.map((one) => make("option", { value: one }, one)))
-      : make("input", { type: "number", step: "any", value: "0" });
+  about.row_features.forEach((name, place) => {
+    const [key, category] = name.split(/=(.*)/s), usual = about.typical_row?.[place] ?? 0;
+    groups.set(key, [...(groups.get(key) ?? []), { category, usual }]);
+  });
+  for (const [name, parts] of groups) { // the form begins with what is usual
+    const most = parts.reduce((one, other) => other.usual > one.usual ? other : one);
+    const input = most.category === undefined
+      ? make("input", { type: "number", step: "any", value: String(Number(most.usual.toPrecision(3))) })
+      : make("select", {}, ...parts.map(({ category }) => make("option", { value: category, selected: category === most.category }, category)));
     input.dataset.feature = name;
     form.append(make("label", {}, name, input));
   }
@@ -335,6 +340,7 @@ function select(name, focus = false) {
     tab.setAttribute("aria-selected", String(chosen));
     tab.tabIndex = chosen ? 0 : -1;
     $(tab.getAttribute("aria-controls")).hidden = !chosen;
+    if (chosen) tab.scrollIntoView({ block: "nearest", inline: "center" });
     if (chosen && focus) tab.focus();
   }
   if (name === "map") showMap();
@@ -366,7 +372,7 @@ run("start", async () => {
       finder(place, found[place.dataset.pick ?? place.dataset.side]);
     }
     if (!about.new_rows_by_cells) {
-      $("try-hint").textContent = "This model needs features of a new row: use the next tab.";
+      $("try-hint").textContent = `This model needs features of a new ${about.row}: use the next tab.`;
       for (const part of $("view-try").querySelectorAll(".finder, .starts")) part.hidden = true;
     }
     coldForm();
