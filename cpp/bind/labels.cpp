@@ -64,6 +64,37 @@ void linear_duals(In1<I> indptr, In1<I> indices, In1<T> values, In1<I> starts, I
 }
 
 template <class T, class I>
+void margin_sweep(In1<I> indptr, In1<I> indices, In1<T> values, In1<I> label_indptr, In1<I> label_indices,
+                  In1<I> visits, In1<I> slots, InOut1<I> active, InOut1<double> alpha, InOut2<T> weights,
+                  In1<double> costs, InOut1<double> gaps, double l1, double feature_share, double label_share,
+                  Size n_candidates, Size seed, int n_threads) {
+  const std::size_t n_rows = gaps.shape(0), n_features = weights.shape(0), n_labels = weights.shape(1);
+  require(values.shape(0) == indices.shape(0), "values must be one a stored cell");
+  require(costs.shape(0) == n_rows && alpha.shape(0) == active.shape(0), "a cost a row, a number a slot");
+  MarginProblem<T, I> problem{};
+  problem.cells = pattern(indptr, indices, n_rows, n_features);
+  problem.values = values.data();
+  problem.labels = pattern(label_indptr, label_indices, n_rows, n_labels);
+  problem.visits = visits.data();
+  problem.n_visits = Size(visits.shape(0));
+  require(slots.shape(0) == n_rows + 1 && slots.data()[0] == 0 &&
+              std::size_t(slots.data()[n_rows]) == active.shape(0),
+          "slots must start at 0 and end at their number");
+  problem.slots = slots.data();
+  problem.active = active.data();
+  problem.alpha = alpha.data();
+  problem.weights = weights.data();
+  problem.costs = costs.data();
+  problem.gaps = gaps.data();
+  problem.l1 = l1;
+  problem.feature_share = feature_share;
+  problem.label_share = label_share;
+  problem.n_candidates = n_candidates;
+  problem.seed = seed;
+  run(kernels<T, I>().margin_sweep, n_threads, problem);
+}
+
+template <class T, class I>
 struct Labels {
   static void define(nb::module_& m) {
     m.def("label_splits", label_splits<T, I>, "indptr"_a.noconvert(), "indices"_a.noconvert(),
@@ -76,6 +107,11 @@ struct Labels {
           "alpha"_a.noconvert(), "weights"_a.noconvert(), "C_positive"_a, "C_negative"_a,
           "margin_positive"_a, "margin_negative"_a, "l1"_a, "tol"_a, "squared"_a, "max_passes"_a, "seed"_a,
           "n_threads"_a);
+    m.def("margin_sweep", margin_sweep<T, I>, "indptr"_a.noconvert(), "indices"_a.noconvert(),
+          "values"_a.noconvert(), "label_indptr"_a.noconvert(), "label_indices"_a.noconvert(),
+          "visits"_a.noconvert(), "slots"_a.noconvert(), "active"_a.noconvert(), "alpha"_a.noconvert(),
+          "weights"_a.noconvert(), "costs"_a.noconvert(), "gaps"_a.noconvert(), "l1"_a, "feature_share"_a,
+          "label_share"_a, "n_candidates"_a, "seed"_a, "n_threads"_a);
   }
 };
 

@@ -198,6 +198,27 @@ def places(value: Any, sizes: Sizes) -> bool:
     return value.shape == (sizes["splits"], 2) and bool((ends & below).all())
 
 
+def children(value: Any, sizes: Sizes) -> bool:
+    """Where children lead, whose parents' `starts` come before: a later node or -1 less a label."""
+    return (
+        numbers("children", kinds="i", low=-sizes.get("l", 1 << 62))(value, sizes)
+        and bool((value < sizes["nodes"]).all())
+        and np.array_equal(np.sort(value[value >= 0]), np.arange(1, sizes["nodes"]))
+    )
+
+
+def starts(value: Any, sizes: Sizes) -> bool:
+    """Where the children of each node begin, and the end; no node is without."""
+    sizes["nodes"] = len(value) - 1 if isinstance(value, np.ndarray) else 0
+    return (
+        numbers("starts", kinds="i", low=0)(value, sizes)
+        and len(value) > 1
+        and value[0] == 0
+        and bool((np.diff(value) > 0).all())
+        and bound(sizes, "children", int(value[-1]))
+    )
+
+
 # -- tables ---------------------------------------------------------------------------
 
 FACTORS = {"row_factors_": numbers("n", "k"), "col_factors_": numbers("m", "k")}
@@ -242,7 +263,8 @@ NEEDED: dict[str, dict[str, Check | None]] = {
         "classes_": lambda value, sizes: isinstance(value, np.ndarray) and value.shape == (sizes["l"],),
     },
     "RidgeOvA": {"coef_": numbers("d", "l"), "intercept_": numbers("l")},
-    "LinearOvA": {"coef_": matrix("l", "d"), "intercept_": numbers("l")},
+    "LinearLabels": {"coef_": matrix("l", "d"), "intercept_": numbers("l")},
+    "LabelTree": {"trees_": some(part("LabelHierarchy"))},
     "FastXML": {"forest_": part("LabelForest")},
     "PfastreXML": {"centroids_": matrix("l", "d")},
     "FactoredClassifier": {"label_factors_": numbers("l", "k")},
@@ -365,6 +387,7 @@ FIELDS: dict[str, dict[str, Check]] = {
         "label_points": either(numbers("l", "r")),
     },
     "Learner": {"directions": numbers("parts", "d"), "parts": some(part("Part"), "parts")},
+    "LabelHierarchy": {"starts": starts, "ends": children, "weights": matrix("children", "w")},
     "LabelForest": {
         "splits": matrix("splits", "w"),
         "leaves": matrix("leaves", "l"),
@@ -421,6 +444,10 @@ def check_model(model: Any) -> Sizes:
     if is_a(model, "FastXML"):
         own = {"l": sizes["l"], "w": sizes["d"] + 1}
         _check(model.forest_, FIELDS["LabelForest"], own, needed=True)
+    if is_a(model, "LabelTree"):
+        for tree in model.trees_:
+            own = {"l": sizes["l"], "w": sizes["d"] + 1}
+            _check(tree, FIELDS["LabelHierarchy"], own, needed=True)
     if is_a(model, "MMMF") and sizes["gaps"] != sizes["levels"] - 1:
         raise ModelFileError("an MMMF has one threshold for each gap between its levels")
     if is_a(model, "FactoredCompleter") and sum(model.widths_) + model.offsets_.width != sizes["k"]:

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 
 from unseen import kernels
 from unseen.exceptions import ParameterError
-from unseen.kernels import RowGroups, _arguments, reference_labels
+from unseen.kernels import MarginDual, RowGroups, _arguments, reference_labels
 
 native_only = pytest.mark.skipif(kernels.provider() != "native", reason="the native module is not built")
 
@@ -153,3 +153,43 @@ def test_what_does_not_fit_is_refused():
         kernels.label_splits(X, gains[:3], groups, sides)
     with pytest.raises(ParameterError, match=r"indices must be in 0\.\.39"):
         kernels.linear_duals(X, RowGroups(np.array([0, 1]), np.array([40])), sides[:1])
+
+
+@native_only
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("shares", [(1.0, 1.0), (0.4, 1.0), (1.0, 0.5), (0.4, 0.5)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_margin_sweeps_agree_with_twin(dtype, shares, index, monkeypatch):
+    X, Y, _, _ = case(dtype, index)
+    Y.data[:] = 1
+
+    def run() -> Any:
+        state = MarginDual.start(X, Y, 3)
+        gaps = [
+            kernels.margin_sweep(
+                X, Y, np.random.default_rng(seed).permutation(40), state, np.linspace(0.0, 2.0, 40), l1=0.1,
+                n_candidates=2, feature_share=shares[0], label_share=shares[1], seed=seed,
+            )
+            for seed in range(3)
+        ]  # fmt: skip
+        return state, np.array(gaps)
+
+    state, gaps = run()
+    expected, other = by_twin(monkeypatch, run)
+    accuracy = 1e-9 if dtype == np.float64 else 1e-4
+    np.testing.assert_array_equal(state.active, expected.active)
+    np.testing.assert_allclose(state.alpha, expected.alpha, atol=accuracy)
+    np.testing.assert_allclose(state.sums, expected.sums, atol=accuracy)
+    np.testing.assert_allclose(gaps, other, atol=20 * accuracy)
+    assert state.alpha.any()
+
+
+def test_margin_sweeps_refuse_what_belongs_to_other_labels():
+    X, Y, _, _ = case()
+    state = MarginDual.start(X, Y, 3)
+    costs = np.ones(40)
+    state.active[np.flatnonzero(state.active >= 0)[0]] += 1
+    with pytest.raises(ParameterError, match="not started with this Y"):
+        kernels.margin_sweep(X, Y, np.arange(40), state, costs)
+    with pytest.raises(ParameterError, match=r"visits must be in 0\.\.39"):
+        kernels.margin_sweep(X, Y, np.array([40]), MarginDual.start(X, Y, 3), costs)

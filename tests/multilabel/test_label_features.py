@@ -9,7 +9,19 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 
-from unseen import LEML, SLEEC, ExMLDS, FastXML, GIMCClassifier, LinearOvA, PfastreXML, RidgeOvA
+from unseen import (
+    LEML,
+    SLEEC,
+    ExMLDS,
+    FastXML,
+    GIMCClassifier,
+    LabelTree,
+    LinearOvA,
+    PDSparse,
+    PfastreXML,
+    PPDSparse,
+    RidgeOvA,
+)
 
 CLASSIFIERS: dict[str, Any] = {
     "RidgeOvA": RidgeOvA(),
@@ -20,6 +32,9 @@ CLASSIFIERS: dict[str, Any] = {
     "GIMCClassifier Nystrom": GIMCClassifier(6, map="nystrom", random_state=0, max_iter=3),
     "ExMLDS": ExMLDS(n_components=4, random_state=0, neighbor_power=0.0),
     "SLEEC": SLEEC(n_components=4, random_state=0),
+    "LabelTree": LabelTree(2, max_leaf=2, random_state=0),
+    "PDSparse": PDSparse(random_state=0),
+    "PPDSparse": PPDSparse(random_state=0),
     "FastXML": FastXML(5, random_state=0),
     "PfastreXML": PfastreXML(5, random_state=0),
 }

@@ -12,7 +12,20 @@ import pytest
 from scipy import sparse
 
 import unseen
-from unseen import LEML, SLEEC, Blend, ExMLDS, FastXML, GIMCClassifier, LinearOvA, PfastreXML, RidgeOvA
+from unseen import (
+    LEML,
+    SLEEC,
+    Blend,
+    ExMLDS,
+    FastXML,
+    GIMCClassifier,
+    LabelTree,
+    LinearOvA,
+    PDSparse,
+    PfastreXML,
+    PPDSparse,
+    RidgeOvA,
+)
 from unseen.exceptions import InvalidDataError, NotFittedError
 from unseen.linalg.ridge import ridge
 from unseen.multilabel.calibration import fit_chances
@@ -30,11 +43,14 @@ def named(n: int = 80, seed: int = 0) -> tuple[np.ndarray, np.ndarray, list[list
 
 SMALL: dict[str, Any] = {"n_components": 3, "k": 5, "n_neighbors": 10, "random_state": 0}
 MODELS = [
+    PDSparse(random_state=0),
     RidgeOvA(fit_intercept=True),
     LEML(3, random_state=0),
     LinearOvA(),
     ExMLDS(**SMALL),
     SLEEC(**SMALL),
+    LabelTree(2, max_leaf=2, random_state=0),
+    PPDSparse(random_state=0),
     FastXML(10, random_state=0),
     PfastreXML(10, random_state=0),
     GIMCClassifier(8, max_iter=3, validation_fraction=0.2, random_state=0),
@@ -207,7 +223,7 @@ def test_weights_that_say_nothing_and_too_much() -> None:
             RidgeOvA().fit(X, Y, sample_weight=wrong)
 
 
-@pytest.mark.parametrize("model", MODELS[3:], ids=lambda model: type(model).__name__)
+@pytest.mark.parametrize("model", MODELS[4:], ids=lambda model: type(model).__name__)
 def test_weights_are_refused_with_the_reason(model: Any) -> None:
     X, Y, _ = named()
     with pytest.raises(TypeError, match=r"fit takes no sample_weight: \w+ \w+"):

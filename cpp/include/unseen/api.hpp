@@ -162,6 +162,25 @@ struct DualProblem {
   Size max_passes, seed;
 };
 
+// min over W of sum_k (1/2 |w_k|^2 + l1 |w_k|_1) + sum_i C_i max(0, 1 + largest score of another label of row i -
+// smallest score of a label of its own).
+template <class T, class I>
+struct MarginProblem {
+  Pattern<I> cells;
+  const T* values;
+  Pattern<I> labels;  // of each row
+  const I* visits;    // rows in the order in which they are visited
+  Size n_visits;
+  const I* slots;  // where the labels in use of each row start
+  I* active;       // those of its own first, then others; -1 where there is none
+  double* alpha;   // dual variables
+  T* weights;      // n_features x n_labels: sums of the rows by their dual variables, before they are shrunk
+  const double* costs;  // C of each row
+  double* gaps;         // of each row: gap of the duality that it had when it was visited
+  double l1, feature_share, label_share;
+  Size n_candidates, seed;
+};
+
 // Every kernel returns false when it could not get the memory it needs, and has written nothing then.
 template <class T, class I>
 struct Kernels {
@@ -180,6 +199,7 @@ struct Kernels {
   bool (*joint)(const JointProblem<T, I>&, int n_threads);
   bool (*label_splits)(const SplitProblem<T, I>&, int n_threads);
   bool (*linear_duals)(const DualProblem<T, I>&, int n_threads);
+  bool (*margin_sweep)(const MarginProblem<T, I>&, int n_threads);
 };
 
 struct Table {

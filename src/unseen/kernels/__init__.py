@@ -21,7 +21,7 @@ from unseen.kernels._provider import NAME as _name
 from unseen.kernels.cooccurrence import cooccurrence
 from unseen.kernels.devices import check_device, check_memory, get_provider, provider_for
 from unseen.kernels.draws import als_draw, normals, signs
-from unseen.kernels.labels import RowGroups, label_splits, linear_duals
+from unseen.kernels.labels import MarginDual, RowGroups, label_splits, linear_duals, margin_sweep
 from unseen.kernels.plan import plan
 from unseen.kernels.providers import HostProvider
 from unseen.kernels.skip_gram import joint_sweep, sgns_sweep
@@ -29,6 +29,7 @@ from unseen.typing import FloatArray, IndexArray
 from unseen.validation import check_choice, check_count
 
 __all__ = [
+    "MarginDual",
     "RowGroups",
     "als_draw",
     "als_solve",
@@ -42,6 +43,7 @@ __all__ = [
     "joint_sweep",
     "label_splits",
     "linear_duals",
+    "margin_sweep",
     "normals",
     "plan",
     "programs",

@@ -160,3 +160,23 @@ def linear_duals(
     seed: int,
     n_threads: int,
 ) -> None: ...
+def margin_sweep(
+    indptr: IndexArray,
+    indices: IndexArray,
+    values: FloatArray,
+    label_indptr: IndexArray,
+    label_indices: IndexArray,
+    visits: IndexArray,
+    slots: IndexArray,
+    active: IndexArray,
+    alpha: FloatArray,
+    weights: FloatArray,
+    costs: FloatArray,
+    gaps: FloatArray,
+    l1: float,
+    feature_share: float,
+    label_share: float,
+    n_candidates: int,
+    seed: int,
+    n_threads: int,
+) -> None: ...

@@ -12,7 +12,7 @@ from unseen.kernels import _provider, reference_labels
 from unseen.typing import CSR, Array, FloatArray, IndexArray
 from unseen.validation import check_count
 
-__all__ = ["RowGroups", "label_splits", "linear_duals"]
+__all__ = ["MarginDual", "RowGroups", "label_splits", "linear_duals", "margin_sweep"]
 
 _kernels = _provider.module(reference_labels)
 
@@ -30,6 +30,42 @@ class RowGroups(NamedTuple):
 
     starts: IndexArray
     rows: IndexArray
+
+
+class MarginDual(NamedTuple):
+    """Dual variables of the multi-label margin loss, and the sums of rows that they make.
+
+    Attributes
+    ----------
+    slots : integer array of shape (n + 1,)
+        Where the slots of each row begin.
+    active : integer array, one for each slot
+        Labels in use: those of the row first, in order, then others; -1 where there is none.
+    alpha : float64 array, one for each slot
+        Dual variables.
+    sums : array of shape (n_features, n_labels)
+        ``sum_i a_ik x_i``, with minus for labels that a row does not have.
+    """
+
+    slots: IndexArray
+    active: IndexArray
+    alpha: FloatArray
+    sums: FloatArray
+
+    @classmethod
+    def start(cls, X: CSR, Y: CSR, room: int) -> MarginDual:
+        """Zero, with room for so many labels of each row besides its own."""
+        wide = (
+            max(X.indices.dtype.itemsize, Y.indices.dtype.itemsize) > 4
+            or Y.nnz + room * len(Y.indptr) > np.iinfo(np.int32).max
+        )
+        index = np.int64 if wide else np.int32
+        sizes = np.diff(Y.indptr)
+        slots: IndexArray = np.concatenate([[0], np.cumsum(sizes + room)]).astype(index)
+        active: IndexArray = np.full(slots[-1], -1, dtype=index)
+        active[np.arange(Y.nnz) + room * np.repeat(np.arange(Y.shape[0]), sizes)] = Y.indices
+        sums = np.zeros((X.shape[1], Y.shape[1]), dtype=args.common_float(X.data))
+        return cls(slots, active, np.zeros(len(active)), sums)
 
 
 def label_splits(
@@ -173,6 +209,104 @@ def linear_duals(
         args.threads(n_threads, work),
     )  # fmt: skip
     return weights
+
+
+def margin_sweep(
+    X: CSR,
+    Y: CSR,
+    visits: IndexArray,
+    state: MarginDual,
+    costs: FloatArray,
+    *,
+    l1: float = 0.0,
+    n_candidates: int = 1,
+    feature_share: float = 1.0,
+    label_share: float = 1.0,
+    seed: int = 0,
+) -> FloatArray:
+    """Visit rows and improve the dual of the multi-label margin loss over the labels that each uses.
+
+    The primal, with z = Wx and w_k the sums of label k shrunk by `l1`, is::
+
+        sum_k (1/2 |w_k|^2 + l1 |w_k|_1) + sum_i C_i max(0, 1 + max_{k not in y_i} z_ik - min_{k in y_i} z_ik)
+
+    and the dual ``sum of a of own labels - 1/2 sum_k |w_k(a)|^2`` over a >= 0 with the same sum over own
+    labels and over others in each row, at most C_i. A visit adds the labels that violate the margin
+    most to those in use, moves their dual variables to the maximum of a parabola below the dual, and drops
+    what is zero.
+
+    One thread works, since rows share the weights.
+
+    Parameters
+    ----------
+    X : csr_array of shape (n, d)
+    Y : csr_array of shape (n, n_labels)
+        Stored cells are labels.
+    visits : integer array
+        Rows in the order in which they are visited.
+    state : MarginDual
+        Changed in place.
+    costs : float64 array of shape (n,)
+        C of each row.
+    l1 : float
+    n_candidates : int
+        Labels that a visit adds at most.
+    feature_share, label_share : float
+        Below 1, the search for violators draws features in proportion to their size, so many with
+        replacement as this share of a row's, or looks at one part of the labels only.
+    seed : int
+
+    Returns
+    -------
+    float64 array of shape (n,)
+        What each row contributes to the gap between primal and dual, as it was when the row was visited; zero
+        for others. Of the labels that were looked at, where the search draws.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from unseen.kernels.labels import MarginDual, margin_sweep
+    >>> X = sparse.csr_array(np.eye(2))
+    >>> state = MarginDual.start(X, X, room=1)
+    >>> gaps = margin_sweep(X, X, np.arange(2), state, np.full(2, 9.0))
+    >>> state.sums.tolist(), gaps.tolist()
+    ([[0.5, -0.5], [-0.5, 0.5]], [9.0, 9.0])
+    """
+    dtype = args.common_float(X.data)
+    n_rows = X.shape[0]
+    if Y.shape[0] != n_rows:
+        raise ParameterError(f"X has {n_rows} rows and Y {Y.shape[0]}")
+    index = state.active.dtype
+    cells, labels = (args.pattern(part.indptr, part.indices, n_rows, part.shape[1]) for part in (X, Y))
+    args.in_place("active", state.active, index, (len(state.active),))
+    args.in_place("alpha", state.alpha, np.dtype(np.float64), state.active.shape)
+    args.in_place("sums", state.sums, dtype, (X.shape[1], Y.shape[1]))
+    sizes = np.diff(Y.indptr)
+    own = np.arange(Y.nnz) + np.repeat(state.slots[:-1] - Y.indptr[:-1], sizes)
+    if (
+        index not in (np.int32, np.int64)
+        or state.slots.shape != (n_rows + 1,)
+        or np.any(np.diff(state.slots) < sizes)
+        or state.slots[0] != 0
+        or state.slots[-1] != len(state.active)
+        or not np.array_equal(state.active[own], Y.indices)
+        or state.active.min(initial=-1) < -1
+        or state.active.max(initial=-1) >= Y.shape[1]
+    ):
+        raise ParameterError("the dual variables were not started with this Y")
+    if len(visits) and (visits.min() < 0 or visits.max() >= n_rows):
+        raise ParameterError(f"visits must be in 0..{n_rows - 1}")
+    gaps = np.zeros(n_rows)
+    _kernels.margin_sweep(
+        *(part.astype(index, copy=False) for part in cells), args.dense("X", X.data, dtype, ndim=1),
+        *(part.astype(index, copy=False) for part in labels), visits.astype(index), state.slots.astype(index),
+        state.active, state.alpha, state.sums, args.dense("costs", costs, np.dtype(np.float64), ndim=1), gaps,
+        args.number("l1", l1), args.number("feature_share", feature_share),
+        args.number("label_share", label_share), check_count("n_candidates", n_candidates),
+        check_count("seed", seed, minimum=0), 1,
+    )  # fmt: skip
+    return gaps
 
 
 def _patterns(X: CSR, gains: CSR, groups: RowGroups) -> list[tuple[IndexArray, IndexArray]]:

@@ -7,7 +7,7 @@ from scipy.special import expit
 
 from unseen.typing import Array, FloatArray, IndexArray
 
-__all__ = ["SIDE_BORDER", "label_splits", "linear_duals"]
+__all__ = ["SIDE_BORDER", "label_splits", "linear_duals", "margin_sweep"]
 
 INNER_PASSES = 4
 SIDE_BORDER = 1e-6
@@ -209,3 +209,106 @@ def _dual(  # type: ignore[no-untyped-def]
                 break
             n_active, ceiling = len(order), NO_LIMIT
     return _shrunk(v, l1)
+
+
+def margin_sweep(
+    indptr: IndexArray,
+    indices: IndexArray,
+    values: FloatArray,
+    label_indptr: IndexArray,
+    label_indices: IndexArray,
+    visits: IndexArray,
+    slots: IndexArray,
+    active: IndexArray,
+    alpha: FloatArray,
+    weights: FloatArray,
+    costs: FloatArray,
+    gaps: FloatArray,
+    l1: float,
+    feature_share: float,
+    label_share: float,
+    n_candidates: int,
+    seed: int,
+    n_threads: int,
+) -> None:
+    """Dual steps of the multi-label margin loss, a row at a time."""
+    below, n_labels = _shuffler(seed), weights.shape[1]
+    for row in visits:
+        span = slice(indptr[row], indptr[row + 1])
+        own = label_indices[label_indptr[row] : label_indptr[row + 1]]
+        x, features, C = values[span], indices[span], costs[row]
+        squares = float(x.astype(np.float64) @ x)
+        gaps[row] = 0.0
+        if not 0 < len(own) < n_labels or squares == 0 or C == 0:
+            continue
+        slot = slice(slots[row], slots[row + 1])
+        used = active[slot][active[slot] >= 0]
+        mass = alpha[slot][: len(used)]
+        n_parts = 1 if label_share >= 1 else min(int(1 / label_share), n_labels)
+        part = 0 if n_parts == 1 else below(n_parts)
+        seen = np.arange(n_labels * part // n_parts, n_labels * (part + 1) // n_parts)
+        exact = x @ _shrunk(weights[features], l1)
+        scores = (
+            exact if feature_share >= 1 else _sampled(x, _shrunk(weights[features], l1), feature_share, below)
+        )
+        lowest = float(exact[own].min())
+        gained = np.where(np.arange(len(used)) < len(own), 1 - exact[used], exact[used])
+        before = float(mass @ gained)
+        highest = float(exact[used[len(own) :]].max(initial=-np.inf))
+        for _ in range(min(n_candidates, slot.stop - slot.start - len(used))):
+            free = np.setdiff1d(seen, used)
+            if not free.size:
+                break
+            best = free[np.argmax(scores[free])]
+            highest = max(highest, float(exact[best]))
+            if 1 + exact[best] - lowest <= 0:
+                break
+            used, mass = np.append(used, best), np.append(mass, 0.0)
+        if len(used) == len(own):
+            continue
+        gaps[row] = C * max(1 + highest - lowest, 0.0) - before
+        first = mass[: len(own)] + (1 - exact[own]) / squares
+        second = mass[len(own) :] + exact[used[len(own) :]] / squares
+        new = np.concatenate(_nearest_pair(first.astype(np.float64), second.astype(np.float64), C))
+        step = new - mass
+        step[len(own) :] *= -1
+        weights[np.ix_(features, used)] += np.outer(x, step).astype(weights.dtype)
+        kept = np.concatenate([np.arange(len(own)), len(own) + np.flatnonzero(new[len(own) :])])
+        active[slot], alpha[slot] = -1, 0.0
+        active[slot.start : slot.start + len(kept)] = used[kept]
+        alpha[slot.start : slot.start + len(kept)] = new[kept]
+
+
+def _sampled(x: FloatArray, w: FloatArray, share: float, below) -> FloatArray:  # type: ignore[no-untyped-def]
+    sums = np.cumsum(np.abs(x.astype(np.float64)))
+    n_draws = max(int(share * len(x)), 1)
+    drawn = [min(int(np.searchsorted(sums, sums[-1] * below(1 << 53) / 2**53, side="right")), len(x) - 1)
+             for _ in range(n_draws)]  # fmt: skip
+    found: FloatArray = (np.sign(x[drawn]) * (sums[-1] / n_draws)) @ w[drawn]
+    return found
+
+
+def _simplex(values: FloatArray, total: float) -> FloatArray:
+    ordered = np.sort(values)[::-1]
+    levels = (np.cumsum(ordered) - total) / np.arange(1, len(values) + 1)
+    level = levels[np.flatnonzero(ordered > levels)[-1]]
+    out: FloatArray = np.maximum(values - level, 0.0)
+    return out
+
+
+def _nearest_pair(first: FloatArray, second: FloatArray, most: float) -> tuple[FloatArray, FloatArray]:
+    """Nearest non-negative numbers with equal sums on both sides, at most `most`."""
+    low, high = -second.max(), first.max()
+    if low >= high:
+        return np.zeros_like(first), np.zeros_like(second)
+    levels = np.concatenate([first, -second])
+    levels = np.sort(levels[(levels >= low) & (levels <= high)])
+    ahead = [np.maximum(first - t, 0).sum() - np.maximum(second + t, 0).sum() for t in levels]
+    at = int(np.flatnonzero(np.array(ahead) >= 0)[-1])  # falls from the first level to the last
+    level = levels[at]
+    if ahead[at] > 0:
+        above = (first > level).sum() + (second >= -level).sum()
+        level += ahead[at] / above
+    if np.maximum(first - level, 0).sum() > most:
+        return _simplex(first, most), _simplex(second, most)
+    return np.maximum(first - level, 0), np.maximum(second + level, 0)

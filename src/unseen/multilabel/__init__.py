@@ -5,9 +5,12 @@ from unseen.multilabel.exmlds import ExMLDS
 from unseen.multilabel.fastxml import FastXML, PfastreXML
 from unseen.multilabel.forest import LabelForest
 from unseen.multilabel.gimc import GIMCClassifier
+from unseen.multilabel.hierarchy import LabelHierarchy
+from unseen.multilabel.label_tree import LabelTree
 from unseen.multilabel.learners import Learner, Part
 from unseen.multilabel.leml import LEML
-from unseen.multilabel.linear import LinearOvA
+from unseen.multilabel.linear import LinearLabels, LinearOvA
+from unseen.multilabel.pdsparse import PDSparse, PPDSparse
 from unseen.multilabel.regression import LinearMap
 from unseen.multilabel.ridge import RidgeOvA
 from unseen.multilabel.scaling import FeatureScaling
@@ -22,10 +25,15 @@ __all__ = [
     "FeatureScaling",
     "GIMCClassifier",
     "LabelForest",
+    "LabelHierarchy",
+    "LabelTree",
     "Learner",
+    "LinearLabels",
     "LinearMap",
     "LinearOvA",
     "MultiLabelClassifier",
+    "PDSparse",
+    "PPDSparse",
     "Part",
     "PfastreXML",
     "RidgeOvA",

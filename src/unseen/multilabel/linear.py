@@ -16,10 +16,49 @@ from unseen.parallel import one_blas_thread
 from unseen.typing import CSR, Array, Features, FloatArray, IndexArray
 from unseen.validation import check_count, check_n_jobs, check_positive
 
-__all__ = ["LinearOvA"]
+__all__ = ["LinearLabels", "LinearOvA", "kept_weights"]
 
 
-class LinearOvA(MultiLabelClassifier):
+class LinearLabels(MultiLabelClassifier):
+    """Base of the classifiers with sparse weights for each label, `coef_` and `intercept_`.
+
+    A label is predicted where its score is above zero.
+
+    Attributes
+    ----------
+    coef_ : csr_array of shape (n_labels, n_features)
+        Weights.
+    intercept_ : array of shape (n_labels,)
+        Added to the scores.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from unseen.multilabel import LinearLabels
+    >>> class Means(LinearLabels):
+    ...     normalize = False
+    ...     def _fit(self, X, Y):
+    ...         self.coef_, self.intercept_ = sparse.csr_array(Y.T @ X), np.zeros(Y.shape[1])
+    >>> Means().fit(np.eye(2), np.eye(2)).predict([[0.0, 2.0]]).toarray()
+    array([[0, 1]])
+    """
+
+    normalize: bool
+    coef_: CSR
+    intercept_: FloatArray
+
+    def _threshold(self) -> float:
+        return 0.0
+
+    def _scores(self, X: Features) -> FloatArray:
+        features: Any = scaled_rows(X) if self.normalize else X
+        product: Any = features @ self.coef_.T
+        scores = product.toarray() if hasattr(product, "toarray") else product
+        return np.asarray(scores + self.intercept_)
+
+
+class LinearOvA(LinearLabels):
     """One linear classifier for each label, with squared hinge loss and small weights dropped.
 
     For each label with signs t_i = 1 where row i has it and -1 elsewhere, liblinear minimises::
@@ -166,14 +205,11 @@ class LinearOvA(MultiLabelClassifier):
         bias = float(classifier.intercept_[0]) if self.fit_intercept else 0.0
         return kept, weights[kept], bias, int(classifier.n_iter_)
 
-    def _threshold(self) -> float:
-        return 0.0
 
-    def _scores(self, X: Features) -> FloatArray:
-        features: Any = scaled_rows(X) if self.normalize else X
-        product: Any = features @ self.coef_.T
-        scores = product.toarray() if hasattr(product, "toarray") else product
-        return np.asarray(scores + self.intercept_)
+def kept_weights(weights: FloatArray, prune: float) -> CSR:
+    """Weights whose size is at least `prune` and not zero."""
+    kept = np.abs(weights) >= max(prune, np.finfo(weights.dtype).tiny)
+    return sparse.csr_array(np.where(kept, weights, weights.dtype.type(0)))
 
 
 def _for_liblinear(X: Features) -> Any:
