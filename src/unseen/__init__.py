@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     )
     from unseen.imputation import Imputer
     from unseen.io import load
+    from unseen.levels import Ordinal, Probit
     from unseen.losses import Background, Biased, Logistic, Shifted, Squared
     from unseen.maps import (
         Constant,
@@ -138,6 +139,8 @@ _HOME = {
     "Background": "losses",
     "Biased": "losses",
     "Logistic": "losses",
+    "Ordinal": "levels",
+    "Probit": "levels",
     "Shifted": "losses",
     "Squared": "losses",
     "Constant": "maps",
@@ -229,10 +232,12 @@ __all__ = [
     "Nuclear",
     "Nystrom",
     "Observations",
+    "Ordinal",
     "PDSparse",
     "PPDSparse",
     "PUClustering",
     "PfastreXML",
+    "Probit",
     "Ridge",
     "RidgeOvA",
     "SPPMIEmbedding",

@@ -247,10 +247,9 @@ NEEDED: dict[str, dict[str, Check | None]] = {
         "loss_": part("Loss"),
         "state_": arrays,
         "offsets_": part("Offsets"),
-        "widths_": some(count(), "terms"),
+        "widths_": some(count()),
     },
-    # Samples of all terms side by side, not the terms one after the other.
-    "BayesianMF": {"widths_": some(count()), "clip_": either(limits)},
+    "BayesianMF": {"clip_": either(limits)},
     "PositiveCompleter": {"alpha_": real(), "rho_": real(), "class_prior_": real()},
     "BiasModel": {"offsets_": part("Offsets"), "row_bias_": numbers("n"), "col_bias_": numbers("m")},
     "ObservedCompleter": {"offsets_": part("Offsets"), "center_": real()},
@@ -450,8 +449,13 @@ def check_model(model: Any) -> Sizes:
             _check(tree, FIELDS["LabelHierarchy"], own, needed=True)
     if is_a(model, "MMMF") and sizes["gaps"] != sizes["levels"] - 1:
         raise ModelFileError("an MMMF has one threshold for each gap between its levels")
-    if is_a(model, "FactoredCompleter") and sum(model.widths_) + model.offsets_.width != sizes["k"]:
-        raise ModelFileError(f"widths_ add up to other than the {sizes['k']} factors")
+    if is_a(model, "FactoredCompleter"):
+        # Samples of all terms lie side by side, not the terms one after the other.
+        averaged = hasattr(getattr(model, "solver_", None), "posterior_")
+        if len(model.widths_) != (1 if averaged else sizes["terms"]):
+            raise ModelFileError(f"there are {len(model.widths_)} widths_ for {sizes['terms']} terms")
+        if sum(model.widths_) + model.offsets_.width != sizes["k"]:
+            raise ModelFileError(f"widths_ add up to other than the {sizes['k']} factors")
     return sizes
 
 

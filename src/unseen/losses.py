@@ -10,7 +10,7 @@ cells is judged. :class:`CellLoss` is a loss bound to the cells of a fit.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from scipy.special import expit
@@ -115,6 +115,10 @@ class Loss(BaseEstimator):  # type: ignore[misc]
     @abstractmethod
     def grad(self, scores: FloatArray, values: FloatArray) -> FloatArray:
         """Derivative with respect to the score of each stored cell."""
+
+    def fitted(self, values: FloatArray) -> Self:
+        """The loss with what it takes from the values of a fit, such as the levels they have."""
+        return self
 
     def blank(self) -> Blank | tuple[float, float]:
         """Background (``Background(...).numbers()``), or its weight and target; none by default."""

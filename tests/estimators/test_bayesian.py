@@ -108,6 +108,14 @@ def test_all_of_it_survives_saving(model, tmp_path):
     assert loaded.fold_in(X).tobytes() == model.fold_in(X).tobytes()
 
 
+def test_an_average_of_three_terms_survives_saving(truth, tmp_path):
+    _, values, seen = truth
+    model = MatrixFactorization(2, solver="gibbs", center="joint", reg=1.0, random_state=0)
+    model.fit(np.where(seen, values, np.nan)).save(tmp_path / "model")
+    loaded = unseen.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict_interval([0], [1]), model.predict_interval([0], [1]))
+
+
 def test_clipping_bounds_predictions_and_leaves_the_scores(truth):
     _, values, seen = truth
     X = np.where(seen, np.clip(np.round(values), 1, 5), np.nan)

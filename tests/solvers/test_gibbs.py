@@ -15,8 +15,8 @@ from unseen import (
     LowRank,
     MatrixFactorization,
     Observations,
+    Tanh,
     Term,
-    WithOnes,
     kernels,
 )
 from unseen.exceptions import ParameterError, TooLargeError, UnsupportedComposition
@@ -26,7 +26,7 @@ from unseen.losses import Background, Logistic, Squared
 from unseen.parallel import one_blas_thread
 from unseen.regularisers import L1, Ridge
 from unseen.solvers import Gibbs
-from unseen.solvers.gibbs import START_FALL
+from unseen.solvers.gibbs_chain import START_FALL
 from unseen.solvers.gibbs_prior import SidePrior
 from unseen.solvers.mixing import effective_samples, split_rhat
 
@@ -218,19 +218,18 @@ def test_the_three_ways_to_ask_for_it_are_one():
         ({"loss": Squared(1.0, Background(0.1))}, "blank cells are pulled"),
         ({"terms": [Term(reg=L1(1.0))]}, "prior is a ridge"),
         ({"terms": [Term(reg=Ridge(1.0, degree_scaling=1.0))]}, "without degree_scaling"),
-        ({"terms": [Term(), Term()]}, "one low-rank term"),
-        ({"terms": [Term(core=Full())]}, "no other terms"),
-        ({"terms": [Term(row_map=WithOnes())]}, "no coefficients of their own"),
+        ({"terms": [Term(core=Full())]}, "a number of its own for each cell"),
+        ({"terms": [Term(row_map=Tanh(2)), Term()]}, "a map is to be learned"),
     ],
 )
 def test_refusals_say_why(given, reason):
-    features = {"row_features": np.random.default_rng(0).normal(size=(60, 2))} if "no coef" in reason else {}
+    features = {"row_features": np.random.default_rng(0).normal(size=(60, 2))} if "learned" in reason else {}
     with pytest.raises(UnsupportedComposition, match=reason):
         Completion(solver=Gibbs(2, 1), **given).fit(small(), **features)
 
 
 def test_too_many_samples_are_refused_with_their_size(monkeypatch):
-    monkeypatch.setattr("unseen.solvers.gibbs.MAX_SAMPLE_BYTES", 10_000)
+    monkeypatch.setattr("unseen.solvers.gibbs_chain.MAX_SAMPLE_BYTES", 10_000)
     with pytest.raises(TooLargeError, match="GiB; at most"):
         BayesianMF(4).fit(small())
 
@@ -246,7 +245,7 @@ def test_directions_that_nothing_supports_are_not_filled_at_the_start(monkeypatc
     X = np.where(rng.random((120, 80)) < 0.1, rng.normal(size=(120, 80)), np.nan)  # noise, no structure
     sizes = []
     for fall in (START_FALL, 1.0):
-        monkeypatch.setattr("unseen.solvers.gibbs.START_FALL", fall)
+        monkeypatch.setattr("unseen.solvers.gibbs_chain.START_FALL", fall)
         model = BayesianMF(16, n_samples=8, burn_in=2, thin=1, random_state=0, n_jobs=1).fit(X)
         sizes.append(np.std(model.predict_new()))
     assert sizes[0] < 0.9 * sizes[1]

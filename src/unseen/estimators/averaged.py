@@ -14,12 +14,14 @@ from unseen.cores import LowRank
 from unseen.data import Observations
 from unseen.estimators.factored import FactoredCompleter
 from unseen.estimators.ids import Places
-from unseen.exceptions import NotInductiveError
+from unseen.exceptions import InvalidDataError, NotInductiveError
+from unseen.levels import Cuts, LevelLoss, chances, mean_level
+from unseen.linalg.blocked import matmul
 from unseen.linalg.designs import Design
 from unseen.losses import cells_that_count
 from unseen.maps import FeatureMap, History, Identity, Joined
 from unseen.maps.joined import Seen, history_of
-from unseen.solvers import Gibbs, Posterior
+from unseen.solvers import Gibbs, Posterior, TermPosterior
 from unseen.state import map_params
 from unseen.typing import Array, Features, FloatArray
 from unseen.validation import check_fraction
@@ -28,6 +30,8 @@ __all__ = ["AveragedCompleter"]
 
 PAIRS_AT_A_TIME = 1 << 22
 """Numbers of samples that are made at a time."""
+CELLS_OF_WIDTH = 1 << 14
+"""About how many cells say how much scores spread over the samples."""
 NEWTON_STEPS = 30
 
 
@@ -40,7 +44,7 @@ class AveragedCompleter(FactoredCompleter):
     """Factors of the mean over samples, side by side; where nothing was sampled, those of one solution."""
 
     @property
-    def _posterior(self) -> Posterior | None:
+    def _posterior(self) -> Posterior | TermPosterior | None:
         return getattr(getattr(self, "solver_", None), "posterior_", None)
 
     def _keep_mean(self, solver: Gibbs) -> None:
@@ -56,17 +60,100 @@ class AveragedCompleter(FactoredCompleter):
             np.hstack([cols, offsets.col_coordinates(m, offsets.col)]), dtype=rows.dtype
         )
 
+    def _keep_levels(self, cells: Observations) -> None:
+        """Thresholds and noise of the mean score; the spread of scores is noise beside their own."""
+        posterior, loss = self._posterior, self.loss_
+        if posterior is None or posterior.thresholds is None:
+            return
+        assert isinstance(loss, LevelLoss)
+        some = slice(None, None, max(1, cells.nnz // CELLS_OF_WIDTH))
+        spread = self._variance(*(found[some].astype(np.int64) for found in (cells.rows, cells.indices)))
+        width = float(np.sqrt(1.0 + spread.mean()))
+        self.loss_ = loss.averaged(posterior.thresholds.mean(axis=0), width)
+
+    def _has_levels(self) -> bool:
+        """Whether values are levels of averaged scores."""
+        return self._posterior is not None and self._posterior.thresholds is not None
+
+    def _cuts(self) -> Cuts:
+        assert isinstance(self.loss_, LevelLoss)
+        return self.loss_.cuts()
+
+    def _variance(self, i: Places, j: Places) -> Array:
+        """Variance of the scores of cells over the samples."""
+        return np.concatenate([scores.var(axis=1) for scores in self._samples(i, j)])
+
+    # -- levels ----------------------------------------------------------------------
+
+    def _predictions_at(self, i: Places, j: Places, scores: FloatArray) -> FloatArray:
+        if not self._has_levels():
+            return super()._predictions_at(i, j, scores)
+        found = self._predictions(scores)
+        known = (i >= 0) & (j >= 0)
+        width = np.sqrt(1.0 + self._variance(i[known], j[known]))
+        found[known] = mean_level(self._cuts(), scores[known], width)
+        return found
+
+    def _probabilities_at(self, i: Places, j: Places) -> FloatArray:
+        if not self._has_levels():
+            return super()._probabilities_at(i, j)
+        return chances(self._cuts(), self._predict_entries(i, j), np.sqrt(1.0 + self._variance(i, j)))
+
+    def _block(self, row_features: Features | None, col_features: Features | None) -> FloatArray:
+        if not self._has_levels():
+            return super()._block(row_features, col_features)
+        left = self.row_factors_ if row_features is None else self._embed_rows(row_features)
+        right = self.col_factors_ if col_features is None else self._embed_cols(col_features)
+        return self._mean_levels(left, right, of_training=row_features is None)
+
+    def _complete(self, cells: Observations, factors: FloatArray) -> FloatArray:
+        if not self._has_levels():
+            return super()._complete(cells, factors)
+        return self._mean_levels(factors, self.col_factors_, of_training=False)
+
+    def _mean_levels(self, left: FloatArray, right: FloatArray, *, of_training: bool) -> FloatArray:
+        posterior, n_threads = self._posterior, self._n_threads()
+        assert posterior is not None
+        scores = matmul(left, right.T, n_threads=n_threads)
+        spread = posterior.spread(left, right, of_training=of_training, n_threads=n_threads)
+        return mean_level(self._cuts(), scores, np.sqrt(1.0 + spread))
+
     # -- new rows and columns --------------------------------------------------------
 
     def _term_embeddings(self, side: str, features: Features | None, count: int) -> list[FloatArray]:
         posterior = self._posterior
         if posterior is None:
             return super()._term_embeddings(side, features, count)
+        if isinstance(posterior, TermPosterior):
+            return [posterior.stacked(side, self._embedded_terms(posterior, side, features, count))]
         a_map = self._factor_map(side)
         if not (isinstance(a_map, Joined) and a_map.needs_features):
             raise NotInductiveError(self._why_not_inductive(side))
         designs = self._feature_designs(side, features, count, None)
         return [posterior.embed(side, designs, count)]
+
+    def _embedded_terms(
+        self, posterior: TermPosterior, side: str, features: Features | None, count: int
+    ) -> Array:
+        """Coordinates of new entities in each sample, (S, count, width); zero where features are mute."""
+        found = np.zeros((posterior.n_samples, count, posterior.width))
+        spoken, start = False, 0
+        for index, (term, width) in enumerate(zip(self.terms_, posterior.widths, strict=True)):
+            a_map = term.parts()[0 if side == "row" else 1]
+            part, start = slice(start, start + width), start + width
+            if isinstance(a_map, Joined | History):
+                raise NotInductiveError(f"a sum of terms with {type(a_map).__name__} knows no new {side}s")
+            if not a_map.inductive or (a_map.needs_features and features is None):
+                continue
+            spoken = True
+            params = map_params(self.state_, index, side)
+            design = a_map.apply(features, count, params, self._n_threads())
+            for s in range(posterior.n_samples):
+                state = {**self.state_, **posterior.state(s)}
+                found[s][:, part] = self._term_coordinates(index, side, design, state)
+        if not spoken and features is not None:
+            raise NotInductiveError(self._why_not_inductive(side))
+        return found
 
     def _factor_map(self, side: str) -> FeatureMap:
         term = next(term for term in self.terms_ if isinstance(term.parts()[2], LowRank))
@@ -98,8 +185,21 @@ class AveragedCompleter(FactoredCompleter):
         if posterior is None:
             return super()._solve_rows(cells, row_features)
         cells = cells_that_count(cells)
+        codes = None
+        if isinstance(self.loss_, LevelLoss):
+            codes = self.loss_.codes(cells.values)
+            if cells.weights is not None and not np.all(cells.weights == 1):
+                raise InvalidDataError("cells with levels count once or not at all; use weights of 0 and 1")
+        options: dict[str, Any] = {"codes": codes, "n_threads": self._n_threads()}
+        if isinstance(posterior, TermPosterior):
+            known = self._embedded_terms(posterior, "row", row_features, cells.shape[0])
+            inductive = [term.parts()[0].inductive for term in self.terms_]
+            free = ~np.repeat(inductive, posterior.widths)
+            if np.count_nonzero(free) != posterior.row_prior.mean.shape[1]:
+                raise NotInductiveError("a Full core has a row for each training row and none for others")
+            return posterior.fold_in(cells, self.col_factors_, known, free, **options)
         designs = self._feature_designs("row", row_features, cells.shape[0], cells)
-        return posterior.fold_in(cells, self.col_factors_, designs, n_threads=self._n_threads())
+        return posterior.fold_in(cells, self.col_factors_, designs, **options)
 
     # -- spread ----------------------------------------------------------------------
 
@@ -107,6 +207,11 @@ class AveragedCompleter(FactoredCompleter):
         posterior = self._posterior
         if posterior is None:
             return super()._with_std(rows, cols)
+        if self._has_levels():
+            found, levels = self._probabilities_at(rows, cols), self.levels_
+            mean = found @ levels
+            std = np.sqrt(np.maximum(found @ levels**2 - mean * mean, 0.0))
+            return mean.astype(self.row_factors_.dtype), std.astype(self.row_factors_.dtype)
         std = np.concatenate([_deviation(scores, posterior) for scores in self._samples(rows, cols)])
         return self._predictions(self._predict_entries(rows, cols)), std.astype(self.row_factors_.dtype)
 
@@ -132,7 +237,8 @@ class AveragedCompleter(FactoredCompleter):
         """Intervals that hold a new observation of each cell, of weight one, with this probability.
 
         Noise is included: the interval is that of the mixture of all samples, each with its own noise, and
-        leaves out as much below as above.
+        leaves out as much below as above. Where values are levels, so are the ends, and intervals hold at
+        least what they promise, most often more.
 
         Parameters
         ----------
@@ -153,6 +259,11 @@ class AveragedCompleter(FactoredCompleter):
         posterior = self._posterior
         assert posterior is not None
         tails = (0.5 - 0.5 * level, 0.5 + 0.5 * level)
+        if self._has_levels():
+            up_to = np.cumsum(self._probabilities_at(*self._pairs(rows, cols, positions))[:, :-1], axis=1)
+            ends = np.stack([(up_to < tail).sum(axis=1) for tail in tails], axis=1)
+            of_levels: FloatArray = self.levels_[ends].astype(self.row_factors_.dtype)
+            return of_levels
         parts = [
             np.stack([_quantile(scores, posterior.noise, tail) for tail in tails], axis=1)
             for scores in self._samples(*self._pairs(rows, cols, positions))
@@ -160,7 +271,7 @@ class AveragedCompleter(FactoredCompleter):
         return self._to_data(np.concatenate(parts).astype(self.row_factors_.dtype))
 
 
-def _deviation(scores: Array, posterior: Posterior) -> Array:
+def _deviation(scores: Array, posterior: Posterior | TermPosterior) -> Array:
     """Standard deviation of a new observation."""
     return np.asarray(np.sqrt(scores.var(axis=1) + np.mean(1.0 / posterior.noise)))
 

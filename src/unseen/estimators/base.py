@@ -146,7 +146,7 @@ class Completer(Recommender, Updates, Judged, TransformerMixin, BaseEstimator): 
             found = self._with_std(i, j)
         else:
             scores = self._scores_of(i, j, on_unknown)
-            found = (scores if raw else self._predictions(scores),)
+            found = (scores if raw else self._predictions_at(i, j, scores),)
         if not as_frame:
             return found if return_std else found[0]
         names = self._side_names("prediction", "std")
@@ -180,6 +180,10 @@ class Completer(Recommender, Updates, Judged, TransformerMixin, BaseEstimator): 
     def _predictions(self, scores: FloatArray) -> FloatArray:
         """Predictions from scores, within the limits that ``clip`` sets."""
         return clipped(self._to_data(scores), getattr(self, "clip_", None))
+
+    def _predictions_at(self, i: Places, j: Places, scores: FloatArray) -> FloatArray:
+        """Predictions of cells whose scores are known; -1 stands for an unknown row or column."""
+        return self._predictions(scores)
 
     def _to_data(self, scores: FloatArray) -> FloatArray:
         """Predictions on the scale of the data, from scores."""

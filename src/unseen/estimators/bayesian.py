@@ -10,7 +10,8 @@ from unseen.cores import Full, LowRank
 from unseen.data import Observations
 from unseen.estimators.composed import ComposedCompleter, Composition
 from unseen.exceptions import ParameterError
-from unseen.losses import Squared
+from unseen.levels import Ordinal, Probit
+from unseen.losses import Loss, Squared
 from unseen.maps import Constant, FeatureMap, Given, History, Identity, Joined
 from unseen.solvers import Gibbs
 from unseen.terms import Term
@@ -39,6 +40,11 @@ class BayesianMF(ComposedCompleter):
     history : {False, "rows", "cols", True}, default=False
         Take which cells a row, a column, or each of both has as features of it (SVD++ and its mirror image),
         from the training cells of the fit.
+    likelihood : {"gaussian", "ordinal", "probit"}, default="gaussian"
+        What values are: measured numbers, levels of which only the order counts (stars), or likes and
+        dislikes (non-zero and stored zero). A cell has the level in which its score plus normal noise falls;
+        the thresholds between levels are drawn along. Predictions are mean levels then, and
+        ``predict_proba`` gives the probability of each.
     n_samples : int, default=50
         Draws that are kept; the factors of the mean have ``n_samples * (rank + 2)`` columns.
     burn_in : int, default=50
@@ -77,13 +83,12 @@ class BayesianMF(ComposedCompleter):
     True
     """
 
-    center = "mean"
-
     def __init__(
         self,
         rank: int = 20,
         *,
         history: bool | Literal["rows", "cols"] = False,
+        likelihood: Literal["gaussian", "ordinal", "probit"] = "gaussian",
         n_samples: int = 50,
         burn_in: int = 50,
         thin: int = 2,
@@ -97,6 +102,7 @@ class BayesianMF(ComposedCompleter):
     ) -> None:
         self.rank = rank
         self.history = history
+        self.likelihood = likelihood
         self.n_samples = n_samples
         self.burn_in = burn_in
         self.thin = thin
@@ -108,6 +114,11 @@ class BayesianMF(ComposedCompleter):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @property
+    def center(self) -> str:  # type: ignore[override]
+        """What is subtracted before the fit: the mean of measured values, nothing of levels."""
+        return "mean" if self.likelihood == "gaussian" else "none"
+
     def _compose(self, has_row_features: bool, has_col_features: bool) -> Composition:
         history = check_choice("history", self.history, (False, "rows", "cols", True))
         rows = self._side_map(has_row_features, history in ("rows", True))
@@ -118,7 +129,8 @@ class BayesianMF(ComposedCompleter):
             Term(Constant(), cols, Full()),
         ]
         solver = Gibbs(self.n_samples, self.burn_in, self.thin, self.precision)
-        return Composition(terms, Squared(), solver)
+        losses: dict[str, Loss] = {"gaussian": Squared(), "ordinal": Ordinal(), "probit": Probit()}
+        return Composition(terms, losses[check_choice("likelihood", self.likelihood, tuple(losses))], solver)
 
     def _side_map(self, has_features: bool, has_history: bool) -> FeatureMap:
         parts: list[FeatureMap] = [Identity()]

@@ -236,6 +236,7 @@ class ComposedCompleter(AveragedCompleter):
             self.device_ = problem.provider.label
         if isinstance(solver, Gibbs):
             self._keep_mean(solver)
+            self._keep_levels(problem.observations)
             self.state_ = {key: value for key, value in state.items() if "_map." in key}
         else:
             self._keep(problem, state)

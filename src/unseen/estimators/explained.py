@@ -174,7 +174,7 @@ class Explained(ComposedCompleter):
         a_map = row_map if side == "row" else col_map
         width = core.shape[0 if side == "row" else 1]
         origin = a_map.origin(map_params(self.state_, 0, side), width)
-        coordinates = self._term_coordinates(0, side, as_design(origin.astype(np.float64)))
+        coordinates = self._term_coordinates(0, side, as_design(origin.astype(np.float64)), self.state_)
         return np.asarray(coordinates[0], dtype=np.float64)
 
     def _units(self, side: str) -> tuple[FloatArray, list[str]]:

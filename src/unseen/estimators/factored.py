@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from unseen.data import Observations
 from unseen.data.ids import Side
 from unseen.estimators.base import Completer
+from unseen.estimators.ids import Places
 from unseen.estimators.informed import bias_of_features
 from unseen.estimators.refreshing import as_cols, mirrored
 from unseen.exceptions import NotInductiveError
@@ -22,7 +23,7 @@ from unseen.problem import Pair, core_pair
 from unseen.solvers.rows import Background, FreeTerm, on_used_columns, solve_rows
 from unseen.state import State, map_params
 from unseen.terms import Term
-from unseen.typing import Features, FloatArray
+from unseen.typing import Array, Features, FloatArray
 
 __all__ = ["FactoredCompleter"]
 
@@ -82,15 +83,15 @@ class FactoredCompleter(Completer):
             spoken = True
             params = map_params(self.state_, index, side)
             design = a_map.apply(features, count, params, self._n_threads())
-            parts.append(self._term_coordinates(index, side, design))
+            parts.append(self._term_coordinates(index, side, design, self.state_))
         if not spoken and features is not None:
             raise NotInductiveError(self._why_not_inductive(side))
         return parts
 
-    def _term_coordinates(self, index: int, side: str, design: Design) -> FloatArray:
-        core = self.state_.get(f"{index}.core")
+    def _term_coordinates(self, index: int, side: str, design: Design, state: State) -> FloatArray:
+        core = state.get(f"{index}.core")
         if core is None:
-            return design.dot(self.state_[f"{index}.{side}"])
+            return design.dot(state[f"{index}.{side}"])
         other = _Width(core.shape[1 if side == "row" else 0])
         pair = core_pair(design, other, core) if side == "row" else core_pair(other, design, core)
         return pair.left if side == "row" else pair.right
@@ -115,11 +116,22 @@ class FactoredCompleter(Completer):
         Returns
         -------
         ndarray of shape (len(rows), n_classes)
-            For :class:`Logistic` the chances of zero and of non-zero. Models of measured values have no
-            classes and lack this method.
+            The columns are those of ``levels_``: for :class:`Logistic` the chances of zero and of non-zero.
+            Models of measured values have no classes and lack this method.
         """
         check_is_fitted(self)
-        return self.loss_.probabilities(self._predict_entries(*self._pairs(rows, cols, positions)))
+        return self._probabilities_at(*self._pairs(rows, cols, positions))
+
+    def _probabilities_at(self, i: Places, j: Places) -> FloatArray:
+        """Probability of each class of cells by position."""
+        return self.loss_.probabilities(self._predict_entries(i, j))
+
+    @property
+    def levels_(self) -> Array:
+        """Values of cells, in the order of ``predict_proba``; there where values are classes."""
+        if not _has_classes(self):
+            raise AttributeError(f"{type(self).__name__} has no levels_: its values are no classes")
+        return np.array(self.loss_.classes)
 
     def _ranks_cells(self) -> bool:
         return bool(blank_of(self.loss_))

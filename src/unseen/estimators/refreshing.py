@@ -15,7 +15,7 @@ from unseen.exceptions import NotInductiveError
 from unseen.losses import Loss, blank_of
 from unseen.maps import Identity
 from unseen.offsets import Offsets
-from unseen.solvers import ALS
+from unseen.solvers import ALS, Posterior
 from unseen.solvers.refresh import Pace, refresh
 from unseen.terms import Term
 from unseen.typing import Features, FloatArray
@@ -33,7 +33,7 @@ def absorb(model: ComposedCompleter, merged: Merged, features: dict[str, Feature
     posterior = model._posterior
     if posterior is None:
         _grow(model, *merged.cells.shape)
-    else:
+    elif isinstance(posterior, Posterior):  # other chains begin again
         model._draws = posterior.last(model.row_factors_, model.col_factors_)
     if _can_refresh(model):
         _refresh(model, merged)

@@ -18,6 +18,7 @@ from unseen.solvers.mixed_admm import MixedADMM
 from unseen.solvers.mixed_soft import MixedSoft
 from unseen.solvers.posterior import Posterior, SideSamples
 from unseen.solvers.prox import ProxGradient
+from unseen.solvers.term_posterior import TermPosterior
 
 __all__ = [
     "ALS",
@@ -42,5 +43,6 @@ __all__ = [
     "SideSamples",
     "Solver",
     "Sweep",
+    "TermPosterior",
     "choose_solver",
 ]

@@ -76,11 +76,16 @@ class SidePrior:
         Features by groups; none where there are none.
     diagonal : bool
         Coordinates are independent in the prior.
+    centred : bool
+        The mean is zero, and not learned.
     """
 
-    def __init__(self, width: int, designs: Sequence[Design] = (), *, diagonal: bool = False) -> None:
+    def __init__(
+        self, width: int, designs: Sequence[Design] = (), *, diagonal: bool = False, centred: bool = False
+    ) -> None:
         self.width = width
         self.diagonal = diagonal
+        self.centred = centred
         self.mean: Array = np.zeros(width)
         self.precision: Array = np.eye(width) * width
         self.groups = [FeatureGroup(design, width) for design in designs]
@@ -106,10 +111,13 @@ class SidePrior:
     def _draw_moments(self, rest: FloatArray, rng: np.random.Generator) -> None:
         """Mean and precision given what the features leave, and the coefficients, whose prior they scale."""
         n, k = rest.shape
-        there = rest.sum(axis=0) / max(n, 1)
-        centre = to_host(there)
-        squares = np.eye(k) + to_host(gram(rest - there))
-        squares += BETA * n / (BETA + n) * np.outer(centre, centre)
+        if self.centred:
+            squares, centre = np.eye(k) + to_host(gram(rest)), np.zeros(k)
+        else:
+            there = rest.sum(axis=0) / max(n, 1)
+            centre = to_host(there)
+            squares = np.eye(k) + to_host(gram(rest - there))
+            squares += BETA * n / (BETA + n) * np.outer(centre, centre)
         degrees = float(k + n)
         for group in self.groups:
             squares += group.weight * gram(group.coefficients)
@@ -118,5 +126,7 @@ class SidePrior:
             self.precision = np.diag(rng.gamma(0.5 * degrees, 2.0 / np.diag(squares)))
         else:
             self.precision = wishart(degrees, 0.5 * (squares + squares.T), rng)
+        if self.centred:
+            return
         root = np.linalg.inv(np.linalg.cholesky(self.precision))
         self.mean = n * centre / (BETA + n) + rng.standard_normal(k) @ root / np.sqrt(BETA + n)

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import ndtr
 
 from unseen import kernels
 from unseen.data import Observations
 from unseen.kernels.devices import module_of
+from unseen.linalg.blocked import matmul
 from unseen.linalg.designs import Design
+from unseen.solvers.gibbs_cells import noise_between
 from unseen.typing import Array, FloatArray, IndexArray
 
-__all__ = ["Coordinates", "Draws", "Posterior", "SideSamples"]
+__all__ = ["Coordinates", "Draws", "Posterior", "SideSamples", "drawn_rows"]
+
+TURNS = 8
+"""Draws of targets and of a new row whose cells have levels, in each sample."""
 
 
 class Coordinates(NamedTuple):
@@ -60,11 +66,12 @@ class Coordinates(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """Where a chain stands, in its own units: rows, columns, and the precision of a cell."""
+    """Where a chain stands, in its own units: rows, columns, precision of a cell, ends of levels."""
 
     rows: FloatArray
     cols: FloatArray
     alpha: float
+    thresholds: Array | None = None
 
     def of(self, side: str, length: int) -> FloatArray:
         """Draws of one side; new rows or columns begin with zeros, which say nothing about the others."""
@@ -105,6 +112,8 @@ class Posterior:
         What is to be added to the rows' means in each sample, which the factors hold, to get draws.
     scale : float
         Unit of the chain: scores are ``scale * u . v``.
+    thresholds : ndarray of shape (S, levels - 1), optional
+        Where levels end, where cells have levels.
     """
 
     coordinates: Coordinates | tuple[int, bool, bool]
@@ -113,6 +122,7 @@ class Posterior:
     col_prior: SideSamples
     deviations: Array
     scale: float = 1.0
+    thresholds: Array | None = None
 
     @property
     def n_samples(self) -> int:
@@ -143,7 +153,8 @@ class Posterior:
         rows = rows[:, : layout.own("row")] + self.deviations[:, -1].astype(np.float64) / self.scale
         cols = _narrowed(layout, self.apart(col_factors)[:, -1])
         alpha = float(self.noise[-1]) * self.scale**2
-        return Draws(rows.astype(row_factors.dtype), cols.copy(), alpha)
+        thresholds = None if self.thresholds is None else self.thresholds[-1]
+        return Draws(rows.astype(row_factors.dtype), cols.copy(), alpha, thresholds)
 
     def scores(self, left: FloatArray, right: FloatArray, rows: IndexArray | None = None) -> Array:
         """Scores of pairs in each sample, of shape (pairs, S), from stacked factors of both sides.
@@ -156,38 +167,49 @@ class Posterior:
             found += np.einsum("psk,psk->ps", self.deviations[rows], columns[..., : self.layout.own("row")])
         return found
 
+    def spread(self, left: FloatArray, right: FloatArray, *, of_training: bool, n_threads: int = 1) -> Array:
+        """Variance of the scores of a block over the samples, from stacked factors of both sides."""
+        rows, columns, layout = self.apart(left), self.apart(right), self.layout
+        mean, squares = (np.zeros((len(left), len(right))) for _ in range(2))
+        for s in range(self.n_samples):
+            drawn = rows[:, s] * self.n_samples
+            if of_training:
+                drawn[:, : layout.own("row")] += self.deviations[:, s]
+            scores = matmul(drawn, np.ascontiguousarray(columns[:, s].T), n_threads=n_threads)
+            away = scores - mean
+            mean += away / (s + 1)
+            squares += away * (scores - mean)
+        return squares / self.n_samples
+
     def fold_in(
         self,
         cells: Observations,
         col_factors: FloatArray,
         designs: Sequence[Design | None],
         *,
+        codes: Array | None = None,
         n_threads: int = 1,
     ) -> FloatArray:
-        """Stacked factors of new rows: their mean in each sample, columns as they are in that sample."""
+        """Stacked factors of new rows: their mean in each sample, columns as they are in that sample.
+
+        Where cells have levels, ``codes`` are their numbers; targets and rows are drawn in turns, and the
+        mean is that of the last turn.
+        """
         layout, right = self.layout, self.apart(col_factors)
         n, k = cells.shape[0], layout.own("row")
-        weights = 1.0 if cells.weights is None else cells.weights.astype(np.float64)
         values = cells.values.astype(np.float64) / self.scale
         means = np.empty((self.n_samples, n, k))
-        still = np.zeros((n, k))
         for s in range(self.n_samples):
-            drawn = _narrowed(layout, right[:, s].astype(np.float64))
-            table, shift = layout.against("row", drawn)
-            alpha = self.noise[s] * self.scale**2
-            precision = self.row_prior.precision[s]
-            location = np.broadcast_to(self.row_prior.location(s, designs), (n, k))
-            kernels.als_draw(
-                cells.indptr,
-                cells.indices,
-                alpha * weights,
-                alpha * weights * values,
+            table, shift = layout.against("row", _narrowed(layout, right[:, s].astype(np.float64)))
+            means[s] = drawn_rows(
+                cells,
                 table,
-                precision,
-                still,
-                means[s],
-                offset=location @ precision,
-                shift=shift,
+                values,
+                alpha=float(self.noise[s] * self.scale**2),
+                prior=(self.row_prior.location(s, designs), self.row_prior.precision[s]),
+                beside=None if shift is None else shift[cells.indices],
+                levels=None if self.thresholds is None or codes is None else (self.thresholds[s], codes),
+                sample=s,
                 n_threads=n_threads,
             )
         return self.stacked("row", means)
@@ -203,3 +225,61 @@ class Posterior:
 def _narrowed(layout: Coordinates, wide: FloatArray) -> FloatArray:
     """Coordinates of columns as they were drawn, from ``[v, 1, c]``."""
     return np.delete(wide, layout.rank, axis=1) if layout.row_bias else wide
+
+
+def drawn_rows(
+    cells: Observations,
+    table: FloatArray,
+    values: Array,
+    *,
+    alpha: float,
+    prior: tuple[Array, Array],
+    beside: Array | None,
+    levels: tuple[Array, Array] | None,
+    sample: int,
+    n_threads: int = 1,
+) -> FloatArray:
+    """Means of new rows whose cells are known, in one sample.
+
+    Parameters
+    ----------
+    cells : Observations
+        Pattern and weights.
+    table : array of shape (m, k)
+        What rows are multiplied with.
+    values : array of shape (nnz,)
+        Targets, in the unit of the chain.
+    alpha : float
+        Precision of a cell of weight one.
+    prior : (mean, precision)
+        Mean of shape (n or 1, k), precision of shape (k, k).
+    beside : array of shape (nnz,), optional
+        Part of the scores that is known.
+    levels : (thresholds, codes), optional
+        Where cells have levels: targets and rows are drawn in turns, and the means are those of the last.
+    sample : int
+        Number of the sample, for its random numbers.
+    n_threads : int
+    """
+    n, k = cells.shape[0], table.shape[1]
+    location, precision = np.broadcast_to(prior[0], (n, k)), prior[1]
+    options: dict[str, Any] = {"offset": location @ precision, "n_threads": n_threads}
+    weights = 1.0 if cells.weights is None else cells.weights.astype(np.float64)
+    known = np.zeros(cells.nnz) if beside is None else beside
+
+    def drawn(targets: Array, noise: Array) -> FloatArray:
+        linear = alpha * weights * (targets - known)
+        pattern = cells.indptr, cells.indices, alpha * weights, linear
+        return kernels.als_draw(*pattern, table, precision, noise, np.empty((n, k)), **options)
+
+    if levels is not None:
+        thresholds, codes = levels
+        ends = np.concatenate([[-np.inf], thresholds, [np.inf]])
+        rows = np.array(location, order="C")
+        for turn in range(TURNS):
+            scores = kernels.sddmm(cells.indptr, cells.indices, rows, table, n_threads=n_threads) + known
+            uniform = ndtr(kernels.normals((cells.nnz, 1), sample, turn, 0).ravel())
+            values = scores + noise_between(ends[codes] - scores, ends[codes + 1] - scores, uniform)
+            if turn < TURNS - 1:
+                rows = drawn(values, kernels.normals((n, k), sample, turn, 1))
+    return drawn(values, np.zeros((n, k)))
