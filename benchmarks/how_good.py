@@ -42,6 +42,7 @@ HEAD = [
     "here",
     "model and settings",
     "seconds",
+    "GiB",
     "command",
 ]
 
@@ -52,7 +53,8 @@ def tables() -> dict[str, str]:
         "ratings": markdown(HEAD, list(_ratings())),
         "lists": markdown(HEAD, list(_lists())),
         "labels": markdown(HEAD, list(_labels())),
-        "degrees": _degrees(),
+        "degrees": _by_power("degrees"),
+        "backgrounds": _by_power("backgrounds"),
         "searches": _searches(),
     }
 
@@ -73,7 +75,7 @@ def _ratings() -> Iterator[list[str]]:
             f"MovieLens-100K, fold u1, {variant}", "RMSE", best.figure, best.source,
             f"{np.mean(errors):.4f} ({_seeds(len(runs))})",
             f"`BayesianMF`, rank {settings['rank']}, {settings['n_samples']} samples",
-            f"{np.mean([run['cpu_seconds'] for run in runs]):.0f}", "`python -m benchmarks averaged`",
+            f"{np.mean([run['cpu_seconds'] for run in runs]):.0f}", "", "`python -m benchmarks averaged`",
         ]  # fmt: skip
 
 
@@ -90,7 +92,8 @@ def _lists() -> Iterator[list[str]]:
             yield [
                 protocol, "recall@20 / NDCG@20", best.figure, best.source,
                 f"{part['scores']['recall@20']:.4f} / {part['scores']['ndcg@20']:.4f}",
-                f"{title}, {_settings(part['settings'])}", f"{part['part']['cpu_seconds']:.0f}", command,
+                f"{title}, {_settings(part['settings'])}", f"{part['part']['cpu_seconds']:.0f}",
+                f"{part['peak_gib']:.1f}", command,
             ]  # fmt: skip
     if "liked" in parts:
         for method, entry in parts["liked"]["entries"].items():
@@ -100,7 +103,8 @@ def _lists() -> Iterator[list[str]]:
             yield [
                 "MovieLens-100K, ratings of 4 and 5, three random fifths", "NDCG@10", "", "",
                 f"{np.mean(scores):.4f} ± {np.std(scores):.4f}", f"`{method}`, settings inside each part",
-                f"{np.mean(entry['fit_s']) + np.mean(entry['search_s']):.0f}", command,
+                f"{np.mean(entry['fit_s']) + np.mean(entry['search_s']):.0f}",
+                f"{parts['liked']['peak_gib']:.1f}", command,
             ]  # fmt: skip
 
 
@@ -116,6 +120,7 @@ def _labels() -> Iterator[list[str]]:
                 f"{title}, {len(runs)} published split{'s' if len(runs) > 1 else ''}", "P@1 / P@3 / P@5",
                 best.figure, best.source, " / ".join(f"{value:.2f}" for value in found),
                 f"`Blend` of {', '.join(models)}", f"{np.mean([run['cpu_seconds'] for run in runs]):.0f}",
+                f"{parts[name]['peak_gib']:.1f}",
                 "`python -m benchmarks lists`",
             ]  # fmt: skip
 
@@ -128,12 +133,13 @@ def _best_labels(data: str) -> Published:
     return Published(figure, f"{method}, in table 3 of the ExMLDS paper")
 
 
-def _degrees() -> str:
-    part = _parts().get("degrees")
+def _by_power(name: str) -> str:
+    """What power 0 and the power that held-out cells choose give on test cells."""
+    part = _parts().get(name)
     if part is None:
         return "Not measured yet: `python -m benchmarks lists`."
     lines = []
-    for name, runs in part.items():
+    for data, runs in part.items():
         if not isinstance(runs, list):
             continue
         sign = 1 if runs[0]["scoring"] == "rmse" else -1
@@ -141,10 +147,12 @@ def _degrees() -> str:
         best = [min(run["powers"], key=lambda line: sign * line["validation"]) for run in runs]
         chosen = [line["test"] for line in best]
         lines.append(
-            [name, runs[0]["scoring"], f"{np.mean(plain):.4f}", f"{np.mean(chosen):.4f}",
-             ", ".join(f"{line['power']:g}" for line in best)]
+            [data, runs[0]["scoring"], f"{np.mean(plain):.4f}", f"{np.mean(chosen):.4f}",
+             ", ".join(f"{line['power']:g}" for line in best),
+             f"{np.mean([run['cpu_seconds'] for run in runs]):.0f}"]
         )  # fmt: skip
-    return markdown(["data", "measure on test cells", "degree_scaling=0", "chosen", "powers chosen"], lines)
+    head = ["data", "measure on test cells", "power 0", "power chosen", "powers", "seconds a seed"]
+    return markdown(head, lines)
 
 
 def _searches() -> str:

@@ -17,7 +17,7 @@ from unseen.baselines import Popularity
 from unseen.blends.weights import chosen_weights, simplex_weights
 from unseen.datasets import make_positives, make_ratings
 from unseen.exceptions import ParameterError
-from unseen.metrics import ndcg_at_k, rmse
+from unseen.metrics import ndcg_at_k, precision_at_k, rmse
 from unseen.model_selection import split_entries
 
 
@@ -177,6 +177,22 @@ def test_held_out_cells_do_not_leak_into_the_weights(positives: Any) -> None:
     # The planted leak: judged on cells it was fitted to, it would have been the best.
     scores = Memoriser().fit(cells).row_factors_
     assert ndcg_at_k(cells, scores, 10) > 0.99
+
+
+def test_held_out_rows_do_not_leak_into_the_weights_of_classifiers() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 600))
+    Y = sparse.csr_array((rng.random((300, 12)) < np.repeat([0.1, 0.7], [9, 3])).astype(float))
+    by_heart, by_share = RidgeOvA(1e-6), RidgeOvA(1e6, fit_intercept=True)
+    blend = Blend([by_heart, by_share], scoring="precision@3", validation_fraction=0.3, random_state=0).fit(
+        X, Y
+    )
+    # Features say nothing about labels, so on new rows the shares of labels are all there is.
+    assert blend.validation_scores_[0] < 0.7 * blend.validation_scores_[1]
+    assert blend.weights_[0] < 0.5
+    # The planted leak: judged on rows it was fitted to, the other one would have been the best.
+    found = [precision_at_k(Y, model.predict_topk(X, k=3)[0], 3) for model in blend.models_]
+    assert found[0] > 1.2 * found[1]
 
 
 def test_mirrored_cells_are_held_out_together() -> None:
