@@ -8,7 +8,6 @@ import threading
 import time
 import warnings
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -298,27 +297,26 @@ def test_a_scheduler_that_goes_away_ends_the_fit() -> None:
             client.close(timeout=1)
 
 
-def test_events_of_a_loop_that_is_gone_are_waited_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While a cluster is closed the client may fail once and be connected still; it is asked again."""
-    found: list[Any] = [RuntimeError("<Event> is bound to a different event loop"), [1, 2]]
+def test_a_client_opened_later_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client that was opened last is Dask's default; events of another one belong to another loop."""
+    model = MatrixFactorization(4, max_iter=3, tol=0.0, random_state=0, reg=1.0, center="none")
+    with cluster_of(1) as cluster, distributed.Client(cluster) as client:
+        expected = dask_fit(client, model, frame(), NAMES).to_local().row_factors_
+        with cluster_of(1) as other, distributed.Client(other) as later, monkeypatch.context() as patched:
+            patched.setattr(later, "sync", lambda *_, **__: pytest.fail("the other client was asked"))
+            fit = dask_fit(client, model, frame(), NAMES, patience=5.0)
+            np.testing.assert_array_equal(fit.to_local().row_factors_, expected)
 
-    def answer(*_: Any) -> Any:
-        one = found.pop(0) if len(found) > 1 else found[0]
-        if isinstance(one, Exception):
-            raise one
-        return one
+
+def test_only_who_waited_says_how_long() -> None:
+    from distributed.comm.core import CommClosedError
 
     cluster = Cluster.__new__(Cluster)
-    cluster.client, cluster.patience, cluster.address = SimpleNamespace(_gather=None), 0.3, "somewhere"
-    monkeypatch.setattr(cluster, "wait", lambda futures: None)
-    monkeypatch.setattr(cluster, "_ask", answer)
-    assert cluster.collect([]) == [1, 2]
-    found[:] = [RuntimeError("<Event> is bound to a different event loop")]
-    with pytest.raises(ClusterError, match="scheduler has gone away"):
-        cluster.collect([])
-    found[:] = [RuntimeError("an error of a task")]
-    with pytest.raises(RuntimeError, match="an error of a task"):
-        cluster.collect([])
+    cluster.patience, cluster.address = 30.0, "somewhere"
+    with pytest.raises(ClusterError, match=r"^no connection to somewhere"), cluster._watched():
+        raise CommClosedError
+    with pytest.raises(ClusterError, match="somewhere does not answer for 30 s"), cluster._watched():
+        raise TimeoutError
 
 
 def test_a_client_that_was_closed_is_named() -> None:

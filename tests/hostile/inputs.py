@@ -133,11 +133,10 @@ def spoil(model: Any, given: list[Any], sides: dict[str, Any], rng: np.random.Ge
         return
     place = int(rng.integers(len(given) + len(sides)))
     way = WAYS[int(rng.integers(len(WAYS)))]
-    if place < len(given):
-        given[place] = way(given[place], rng)
-    else:
-        key = sorted(sides)[place - len(given)]
-        sides[key] = way(sides[key], rng)
+    holder: Any = given if place < len(given) else sides
+    key = place if place < len(given) else sorted(sides)[place - len(given)]
+    if not sparse.issparse(holder[key]):  # a broken one would fault in SciPy before the library sees it
+        holder[key] = way(holder[key], rng)
 
 
 def asked(model: Any, first: Any, rng: np.random.Generator) -> list[Any]:

@@ -6,7 +6,7 @@ import asyncio
 import concurrent.futures
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import is_dataclass
 from functools import partial
@@ -135,15 +135,6 @@ def _nothing() -> None:
     pass
 
 
-def _of_another_loop(error: RuntimeError) -> bool:
-    """Whether a client stumbled over an event of a loop that is no longer its own.
-
-    That happens while its cluster is being closed and it still takes itself for connected; the next wait
-    finds out whether it is.
-    """
-    return "different event loop" in str(error)
-
-
 class Cluster:
     """Submits tasks to workers that stay the same from sweep to sweep, and waits for them.
 
@@ -201,9 +192,11 @@ class Cluster:
         """Say in one way that the scheduler is gone; errors of tasks pass."""
         from distributed.comm.core import CommClosedError
 
-        lost = (concurrent.futures.CancelledError, asyncio.CancelledError, TimeoutError, CommClosedError)
+        lost = (concurrent.futures.CancelledError, asyncio.CancelledError, CommClosedError)
         try:
             yield
+        except TimeoutError as error:
+            raise self._silent() from error
         except lost as error:
             raise self._gone() from error
         except (OSError, RuntimeError) as error:
@@ -212,6 +205,9 @@ class Cluster:
             raise self._gone() from error
 
     def _gone(self) -> ClusterError:
+        return ClusterError(f"no connection to {self.address}; the scheduler has gone away. {GO_ON}")
+
+    def _silent(self) -> ClusterError:
         return ClusterError(
             f"{self.address} does not answer for {self.patience:g} s; the scheduler has gone away. {GO_ON}"
         )
@@ -265,40 +261,26 @@ class Cluster:
 
     def wait(self, futures: Sequence[Any]) -> None:
         """Wait until all are done, but not for ever where nobody works on them."""
-        from distributed import wait
+        from distributed.client import _wait
 
         lonely_since: float | None = None
         while True:
-            with self._watched():
-                try:
-                    wait(futures, timeout=TICK_S)
-                    return
-                except TimeoutError:
-                    pass
-                except RuntimeError as error:
-                    if not _of_another_loop(error):
-                        raise
-                    time.sleep(0.05)
+            with self._watched(), suppress(TimeoutError):
+                # Not distributed.wait: it asks the client that was opened last, in a loop to which the
+                # events of these futures do not belong.
+                self.client.sync(_wait, list(futures), timeout=TICK_S, callback_timeout=self.patience)
+                return
             lonely_since = None if self._alive() else lonely_since or time.monotonic()
             if lonely_since is not None and time.monotonic() - lonely_since > self.patience:
-                raise self._idle() if self._connected() else self._gone()
+                raise self._idle() if self._connected() else self._silent()
 
     def collect(self, futures: Sequence[Any]) -> list[Any]:
         """Results of small tasks, in order."""
         from distributed import KilledWorker
 
-        end = time.monotonic() + self.patience
         try:
-            while True:
-                self.wait(futures)
-                try:
-                    return list(map(aligned, self._ask(self.client._gather, list(futures))))
-                except RuntimeError as error:
-                    if not _of_another_loop(error):
-                        raise
-                    if time.monotonic() > end:
-                        raise self._gone() from error
-                    time.sleep(0.05)
+            self.wait(futures)
+            return list(map(aligned, self._ask(self.client._gather, list(futures))))
         except KilledWorker as error:
             raise ClusterError(
                 f"a task ended several workers ({error}); most often they ran out of memory: more blocks "
