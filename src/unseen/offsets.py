@@ -13,6 +13,7 @@ import numpy as np
 
 from unseen import kernels
 from unseen.data import Observations
+from unseen.exceptions import InvalidDataError
 from unseen.typing import Array, FloatArray, IndexArray
 
 __all__ = ["Offsets", "bias_objective", "bias_sweeps", "cell_mean", "fit_offsets", "row_biases"]
@@ -86,10 +87,17 @@ def fit_offsets(
 
 def cell_mean(cells: Observations) -> float:
     """Mean of the values, weighted by the weights of the cells."""
-    if cells.weights is None:
-        return float(cells.values.mean(dtype=np.float64))
-    total = float(cells.weights.sum(dtype=np.float64))
-    return float(np.dot(cells.weights.astype(np.float64), cells.values)) / total if total > 0 else 0.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        if cells.weights is None:
+            mean = float(cells.values.mean(dtype=np.float64))
+        else:
+            total = float(cells.weights.sum(dtype=np.float64))
+            weighted = np.dot(cells.weights.astype(np.float64), cells.values)
+            mean = float(weighted) / total if total > 0 else 0.0
+    if not np.isfinite(mean):
+        largest = np.abs(cells.values).max()
+        raise InvalidDataError(f"X holds values up to {largest:g}, whose sum is no number; rescale them")
+    return mean
 
 
 def bias_sweeps(

@@ -270,7 +270,7 @@ def check_several(name: str, value: Any, wanted: str) -> list[Any]:
 
 
 def check_flags(estimator: Any) -> None:
-    """Check that all hyper-parameters that are annotated as ``bool`` are True or False.
+    """Check that all hyper-parameters that are annotated as ``bool`` are True or False, and ``verbose``.
 
     Parameters
     ----------
@@ -281,6 +281,8 @@ def check_flags(estimator: Any) -> None:
         value = getattr(estimator, name, False)
         if parameter.annotation in (bool, "bool") and not isinstance(value, (bool, np.bool_)):
             raise ParameterError(f"{name} must be True or False, got {value!r}.")
+        if name == "verbose":
+            check_verbose(value)
 
 
 def check_choice(name: str, value: _T, options: Sequence[_T]) -> _T:
