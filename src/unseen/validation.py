@@ -10,7 +10,7 @@ import inspect
 import math
 import numbers
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
@@ -264,7 +264,8 @@ def check_several(name: str, value: Any, wanted: str) -> list[Any]:
     >>> check_several("weights", (1.0, 2.0), "two numbers")
     [1.0, 2.0]
     """
-    if isinstance(value, (str, bytes, dict)) or not isinstance(value, Iterable):
+    # Not any iterable: some never end, and others are empty when they are read again.
+    if isinstance(value, (str, bytes, dict)) or not isinstance(value, Collection):
         raise ParameterError(f"{name} must be {wanted}, got {value!r}.")
     return list(value)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from unseen import (
     Observations,
     PUClustering,
     RidgeOvA,
+    SoftImpute,
     SPPMIEmbedding,
     Vocabulary,
 )
@@ -133,6 +135,9 @@ PAIRED = zoo.fitted("BiasMC")
         (lambda: Katz(0.1, length=10**9).fit(GRAPH), "length must be at most"),
         (lambda: BlendedLinks(["m"]).fit(GRAPH), "models must be completers"),
         (lambda: Blend(3).fit(RATINGS), "models must be"),
+        (lambda: Blend(itertools.count()).fit(RATINGS), "models must be"),
+        (lambda: next(SoftImpute().path(RATINGS, itertools.count())), "regs must be"),
+        (lambda: PAIRED.recommend(itertools.count()), "rows|must"),
         (lambda: ExMLDS(mu=3).fit(ROWS, LABELS), "mu must be"),
         (lambda: ExMLDS(neighbor_power=1e300).fit(ROWS, LABELS), "neighbor_power must be"),
     ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Self, cast
 
 import numpy as np
@@ -88,8 +88,8 @@ class Blend(BaseEstimator):  # type: ignore[misc]
         """Make the blend for the kind of the models."""
         if cls is not Blend:
             return cast(Self, super().__new__(cls))
-        given = list(models) if isinstance(models, Iterable) else []
-        kind = "LabelBlend" if given and is_classifier(given[0]) else "CellBlend"
+        first = next(iter(models), None) if isinstance(models, Collection) else None
+        kind = "LabelBlend" if first is not None and is_classifier(first) else "CellBlend"
         return cast(Self, super().__new__(getattr(importlib.import_module("unseen.blends"), kind)))
 
     def __init__(

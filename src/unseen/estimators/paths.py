@@ -9,7 +9,7 @@ from sklearn.base import clone
 from tqdm import tqdm
 
 from unseen.estimators.composed import ComposedCompleter
-from unseen.validation import check_verbose
+from unseen.validation import check_several, check_verbose
 
 __all__ = ["PathMixin"]
 
@@ -39,10 +39,11 @@ class PathMixin(ComposedCompleter):
         estimator
             A fitted model for each value. With ``verbose=1`` a progress bar counts them.
         """
+        values = check_several("regs", regs, "a sequence of numbers")
         cells = self._read_target(X)
         model = clone(self).set_params(warm_start=True, verbose=0)
         for reg in tqdm(
-            sorted(regs, reverse=True), desc="path", disable=not check_verbose(self.verbose), leave=False
+            sorted(values, reverse=True), desc="path", disable=not check_verbose(self.verbose), leave=False
         ):
             model.set_params(**{self.path_parameter: reg})
             model.fit(cells, row_features=row_features, col_features=col_features)
