@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.hostile import readers
 from tests.hostile.__main__ import KINDS, piece
 from tests.hostile.saving import in_a_process
 
@@ -27,6 +28,11 @@ def test_nothing_foreign_is_found(tmp_path: Path, kind: str) -> None:
     found = in_a_process(function, tmp_path, module, first=0, count=count, **options)
     assert found.total() >= count
     assert set(found) <= allowed, found
+
+
+def test_names_of_columns_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    assert readers.trial(700289, tmp_path) == "refused"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -278,7 +278,7 @@ def _parquet_chunks(
             yield from _parquet_batches(path, file, row, col, numbers, time, chunk_rows)
     except FileNotFoundError:
         raise
-    except (pa.ArrowException, OSError) as error:  # what the file says of itself does not hold
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the file contradicts itself
         raise unreadable(path, None, str(error).strip()) from error
 
 
