@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -11,14 +10,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from tests.hostile.forge import SHOWN, shown
+from tests.hostile.forge import SHOWN, limit_memory, shown
 from unseen import kernels
 from unseen.learned import LIBRARY_ERRORS
 
 N, M, K = 12, 9, 3
 ODD: list[Any] = [None, -1, 0, 2**31, 2**40, 2**62, 2**63, 2**70, 1.5, np.nan, "x", [], True, np.eye(2)]
 TYPES = (np.int8, np.uint64, np.float16, complex, object, bool)
-MEMORY = 2 << 30
 
 
 def arguments(rng: np.random.Generator) -> dict[str, tuple[list[Any], dict[str, Any]]]:
@@ -128,8 +126,7 @@ WAYS: list[Callable[[np.ndarray, np.random.Generator], Any]] = [
 
 def attack(directory: Path, *, first: int, count: int) -> Counter[str]:
     """Call kernels with one or two arguments spoiled; run in a process of its own."""
-    limit = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize() + MEMORY
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    limit_memory()
     found: Counter[str] = Counter()
     for seed in range(first, first + count):
         rng = np.random.default_rng(seed)

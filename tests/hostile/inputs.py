@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import resource
 import signal
 import warnings
 from collections import Counter
@@ -17,7 +16,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from tests.hostile import zoo
-from tests.hostile.forge import MEMORY, SECONDS, SHOWN, _memory, _too_long, shown
+from tests.hostile.forge import SECONDS, SHOWN, _too_long, limit_memory, shown
 from unseen.learned import LIBRARY_ERRORS
 
 VALUES: list[Any] = [np.nan, np.inf, -np.inf, 1e308, -1e308, 1e160, -1e160, 1e-320, 0.0, -0.0, 1e9, -3.0]
@@ -196,8 +195,7 @@ def attack(directory: Path, *, first: int, count: int) -> Counter[str]:
     warnings.simplefilter("ignore")
     for name in zoo.MODELS:
         zoo.fitted(name)
-    limit = _memory() + MEMORY
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    limit_memory()
     signal.signal(signal.SIGALRM, _too_long)
     found: Counter[str] = Counter()
     for seed in range(first, first + count):

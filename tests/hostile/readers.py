@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import resource
 import signal
 import warnings
 from collections import Counter
@@ -13,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.hostile.forge import MEMORY, SECONDS, SHOWN, _memory, _too_long, shown
+from tests.hostile.forge import SECONDS, SHOWN, _too_long, limit_memory, shown
 from unseen.data import read_edges, read_extreme, read_svmlight, read_triples
 from unseen.learned import LIBRARY_ERRORS
 
@@ -112,8 +111,7 @@ def trial(seed: int, directory: Path) -> str:
 def attack(directory: Path, *, first: int, count: int) -> Counter[str]:
     """Read many; run in a process of its own, whose memory it limits."""
     warnings.simplefilter("ignore")
-    limit = _memory() + MEMORY
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    limit_memory()
     signal.signal(signal.SIGALRM, _too_long)
     found: Counter[str] = Counter()
     for seed in range(first, first + count):

@@ -3,6 +3,9 @@
 
 #include <cstdint>
 #include <cstdlib>
+#if defined(_MSC_VER)
+#include <malloc.h>
+#endif
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
@@ -31,7 +34,11 @@ class Buffer {
       return;
     }
 #endif
+#if defined(_MSC_VER)
+    base_ = _aligned_malloc(size_t(bytes), 64);
+#else
     base_ = std::aligned_alloc(64, bytes);
+#endif
     data_ = static_cast<T*>(base_);
   }
   ~Buffer() {
@@ -41,7 +48,11 @@ class Buffer {
       return;
     }
 #endif
+#if defined(_MSC_VER)
+    _aligned_free(base_);
+#else
     std::free(base_);
+#endif
   }
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;

@@ -1,7 +1,11 @@
 // Work in chunks that do not depend on the number of threads, so neither do the results.
 #pragma once
 
-#if defined(_OPENMP)
+#if defined(UNSEEN_PLAIN_THREADS)
+#include <atomic>
+#include <thread>
+#include <vector>
+#elif defined(_OPENMP)
 #include <omp.h>
 #endif
 
@@ -11,10 +15,21 @@ namespace unseen::UNSEEN_ISA {
 
 inline constexpr Size cells_a_chunk = 4096;
 
-// Call body(chunk, thread) for every chunk, each chunk once, in no particular order.
+// Call body(chunk, thread) for every chunk, each chunk once, in no particular order. Plain threads are for
+// the thread sanitiser, which does not see the barriers of OpenMP.
 template <class Body>
 void parallel_for(Size n_chunks, int n_threads, const Body& body) {
-#if defined(_OPENMP)
+#if defined(UNSEEN_PLAIN_THREADS)
+  std::atomic<Size> next = 0;
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < int(smaller<Size>(n_threads, n_chunks)); ++thread) {
+    threads.emplace_back([&, thread] {
+      for (Size chunk = next++; chunk < n_chunks; chunk = next++) body(chunk, thread);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return;
+#elif defined(_OPENMP)
   const int threads = int(smaller<Size>(n_threads, n_chunks));
   if (threads > 1) {
 #pragma omp parallel num_threads(threads)

@@ -1,0 +1,1 @@
+"""What a release goes through; not part of the package."""
