@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -60,7 +61,9 @@ from unseen import (
 from unseen.baselines import MMMF, NMF, PMF, LowDensityNMF, OneBitMC, Popularity, SpectralPairs
 from unseen.links import BlendedLinks, CommonNeighbors, Katz, SVDKatz, TruncatedSVDLinks
 
-N, M, D, E, L = 24, 18, 5, 4, 7
+SCALE = int(os.environ.get("UNSEEN_ZOO", "1"))
+"""How many times as long the sides are as usual: threads have nothing to share in small targets."""
+N, M, D, E, L = 24 * SCALE, 18 * SCALE, 5, 4, 7
 RNG = np.random.default_rng(7)
 ROWS, COLS = RNG.standard_normal((N, D)), RNG.standard_normal((M, E))
 TRUTH = ROWS[:, :2] @ COLS[:, :2].T

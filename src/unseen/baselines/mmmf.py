@@ -100,6 +100,11 @@ class MMMF(ObservedCompleter):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True  # levels: a threshold for each gap between them, and each row
+        return tags
+
     def _check_cells(self, cells: Observations) -> None:
         levels = np.unique(cells.values)
         limit = check_count("max_levels", self.max_levels)
