@@ -1,7 +1,8 @@
 """scikit-learn's own checks for every public estimator.
 
-The tags count: NaN means missing, sparse input is welcome, and MMMF takes levels. Exceptions are listed with their
-reasons. Not here: ``DiskCompleter`` and ``DaskCompleter``, which take lists of cells in tables and no arrays.
+The tags count: NaN means missing, sparse input is welcome, and MMMF takes levels. Exceptions are listed with
+their reasons. Not here: ``DiskCompleter`` and ``DaskCompleter``, which take lists of cells in tables and no
+arrays.
 """
 
 from __future__ import annotations
