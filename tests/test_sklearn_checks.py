@@ -8,16 +8,19 @@ arrays.
 from __future__ import annotations
 
 import warnings
+from importlib.util import find_spec
 from typing import Any
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from unseen import (
+    DXML,
     GIMC,
     IMC,
     LEML,
     MCCC,
     SLEEC,
+    AnnexML,
     AugmentedMF,
     BayesianMF,
     BiasIMC,
@@ -90,6 +93,8 @@ EXPECTED_FAILURES: dict[str, dict[str, str]] = {
     "LinearOvA": LABELS,
     "ExMLDS": NEIGHBOURS,
     "SLEEC": NEIGHBOURS,
+    "AnnexML": NEIGHBOURS,
+    "DXML": NEIGHBOURS,
     "LabelTree": NEIGHBOURS,
     "PDSparse": LABELS,
     "PPDSparse": LABELS,
@@ -142,8 +147,10 @@ def reasons(estimator: Any) -> dict[str, str]:
         LinearOvA(),
         ExMLDS(n_components=3, n_neighbors=10, k=5),
         SLEEC(n_components=3, n_neighbors=10, k=5),
+        AnnexML(4, n_learners=2, k=5, random_state=0),
+        *([DXML(4, hidden=32, k=5, max_iter=60, random_state=0)] if find_spec("torch") else []),
         LabelTree(2, max_leaf=2, random_state=0),
-        PDSparse(random_state=0),
+        PDSparse(tol=1e-9, max_iter=20_000, random_state=0),
         PPDSparse(random_state=0),
         FastXML(10, random_state=0),
         PfastreXML(10, random_state=0),

@@ -90,8 +90,10 @@ if TYPE_CHECKING:
         WithOnes,
     )
     from unseen.multilabel import (
+        DXML,
         LEML,
         SLEEC,
+        AnnexML,
         ExMLDS,
         FastXML,
         GIMCClassifier,
@@ -156,6 +158,8 @@ _HOME = {
     "WithOnes": "maps",
     "GIMCClassifier": "multilabel",
     "LEML": "multilabel",
+    "AnnexML": "multilabel",
+    "DXML": "multilabel",
     "ExMLDS": "multilabel",
     "FastXML": "multilabel",
     "PfastreXML": "multilabel",
@@ -191,12 +195,14 @@ _MODULES = (
 )
 
 __all__ = [
+    "DXML",
     "GIMC",
     "IMC",
     "L1",
     "LEML",
     "MCCC",
     "SLEEC",
+    "AnnexML",
     "AugmentedMF",
     "Background",
     "BayesianMF",

@@ -379,6 +379,13 @@ FIELDS: dict[str, dict[str, Check]] = {
         "features": numbers("u", kinds="i", low=0),
         "weights": lambda value, sizes: numbers("u", "r")(value, sizes) or matrix("u", "r")(value, sizes),
     },
+    "NetworkMap": {
+        "features": numbers("d", kinds="i", low=0),
+        "inner": numbers("d", "h"),
+        "inner_bias": numbers("h"),
+        "weights": numbers("h", "r"),
+        "bias": numbers("r"),
+    },
     "Part": {
         "rows": numbers("p", kinds="i", low=0),
         "map": part("LinearMap"),

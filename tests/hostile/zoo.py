@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from unseen import (
+    DXML,
     GIMC,
     IMC,
     LEML,
     MCCC,
     SLEEC,
+    AnnexML,
     AugmentedMF,
     BayesianMF,
     BiasIMC,
@@ -153,6 +156,9 @@ MODELS: dict[str, Callable[[], Any]] = {
     "LinearOvA": lambda: LinearOvA().fit(ROWS, LABELS),
     "ExMLDS": lambda: ExMLDS(n_components=3, n_neighbors=4, k=3, random_state=0).fit(ROWS, LABELS),
     "SLEEC": lambda: SLEEC(n_components=3, n_neighbors=4, k=3, random_state=0).fit(ROWS, LABELS),
+    "AnnexML": lambda: AnnexML(
+        3, n_clusters=2, n_learners=2, n_neighbors=3, l1=0.1, k=3, max_iter=2, random_state=0
+    ).fit(ROWS, LABELS),
     "LabelTree": lambda: LabelTree(2, max_leaf=2, random_state=0).fit(ROWS, LABELS),
     "PDSparse": lambda: PDSparse(tol=0.5, random_state=0).fit(ROWS, LABELS),
     "PPDSparse": lambda: PPDSparse(random_state=0).fit(ROWS, LABELS),
@@ -171,6 +177,8 @@ MODELS: dict[str, Callable[[], Any]] = {
     "PMF": lambda: PMF(2, max_iter=3, random_state=0).fit(RATINGS),
     "MMMF": lambda: MMMF(2, max_iter=3, random_state=0).fit(LEVELS),
 }
+if find_spec("torch"):
+    MODELS["DXML"] = lambda: DXML(3, hidden=4, k=3, max_iter=2, random_state=0).fit(ROWS, LABELS)
 
 
 @cache

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from unseen import (
     LEML,
     SLEEC,
+    AnnexML,
     ExMLDS,
     FastXML,
     GIMCClassifier,
@@ -32,6 +33,7 @@ CLASSIFIERS: dict[str, Any] = {
     "GIMCClassifier Nystrom": GIMCClassifier(6, map="nystrom", random_state=0, max_iter=3),
     "ExMLDS": ExMLDS(n_components=4, random_state=0, neighbor_power=0.0),
     "SLEEC": SLEEC(n_components=4, random_state=0),
+    "AnnexML": AnnexML(4, n_learners=2, max_iter=2, random_state=0),
     "LabelTree": LabelTree(2, max_leaf=2, random_state=0),
     "PDSparse": PDSparse(random_state=0),
     "PPDSparse": PPDSparse(random_state=0),

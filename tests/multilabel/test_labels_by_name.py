@@ -15,6 +15,7 @@ import unseen
 from unseen import (
     LEML,
     SLEEC,
+    AnnexML,
     Blend,
     ExMLDS,
     FastXML,
@@ -49,6 +50,7 @@ MODELS = [
     LinearOvA(),
     ExMLDS(**SMALL),
     SLEEC(**SMALL),
+    AnnexML(3, n_learners=2, k=5, random_state=0),
     LabelTree(2, max_leaf=2, random_state=0),
     PPDSparse(random_state=0),
     FastXML(10, random_state=0),
@@ -218,7 +220,7 @@ def test_weights_that_say_nothing_and_too_much() -> None:
     weights[:40] = 0
     classes = ["old"] * 40 + ["new", "newer"] * 20
     assert RidgeOvA().fit(X, classes, sample_weight=weights).classes_.tolist() == ["new", "newer"]
-    for wrong, said in ((np.ones(3), "shape"), (-np.ones(80), "below 0"), (np.zeros(80), "no value above 0")):
+    for wrong, said in ((np.ones(3), "shape"), (-np.ones(80), "below 0"), (np.zeros(80), "nothing")):
         with pytest.raises(InvalidDataError, match=f"sample_weight has.*{said}"):
             RidgeOvA().fit(X, Y, sample_weight=wrong)
 

@@ -75,6 +75,8 @@ METHODS = {
     "linear-ova": Method("LinearOvA", "multilabel"),
     "ridge-ova": Method("RidgeOvA", "multilabel"),
     "leml": Method("LEML", "multilabel"),
+    "annexml": Method("AnnexML", "multilabel"),
+    "dxml": Method("DXML", "multilabel"),
     "label-tree": Method("LabelTree", "multilabel"),
     "pdsparse": Method("PDSparse", "multilabel"),
     "ppdsparse": Method("PPDSparse", "multilabel"),

@@ -6,5 +6,6 @@ from unseen.embeddings.spectral import Embedding
 from unseen.embeddings.sppmi import sppmi
 from unseen.embeddings.svp import svp
 from unseen.embeddings.transformer import SPPMIEmbedding
+from unseen.embeddings.walks import deepwalk
 
-__all__ = ["Embedding", "SPPMIEmbedding", "joint_regression", "sgns", "sppmi", "svp"]
+__all__ = ["Embedding", "SPPMIEmbedding", "deepwalk", "joint_regression", "sgns", "sppmi", "svp"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from unseen.embeddings.spectral import Embedding
 from unseen.exceptions import DivergedError, ParameterError
 from unseen.typing import CSR, FloatArray, IndexArray
 
-__all__ = ["Urn", "sgns"]
+__all__ = ["Urn", "sgns", "sgns_of_graph"]
 
 PAIRS_AT_ONCE = 1 << 19
 """Pairs whose samples are drawn together; bounds memory."""
@@ -90,13 +90,39 @@ def sgns(
     >>> bool((Z @ Z.T)[:10, :10].mean() > (Z @ Z.T)[:10, 10:].mean() + 1)
     True
     """
-    n, dtype = Y.shape[0], np.float32 if Y.dtype == np.float32 else np.float64
-    words, contexts = _start(n, n_components, shared, init, dtype, rng)
     near = neighbor_counts(Y, n_neighbors, rng=rng, max_cost=max_cost, n_threads=n_threads)
-    graph = near.maximum(near.T.tocsr())
+    words = sgns_of_graph(
+        near.maximum(near.T.tocsr()), n_components, rng=rng, n_negatives=n_negatives, n_epochs=n_epochs,
+        negative=negative, positives=positives, shared=shared, rate=rate, last_rate=last_rate, init=init,
+        hogwild=hogwild, dtype=np.dtype(np.float32 if Y.dtype == np.float32 else np.float64),
+        n_threads=n_threads,
+    )  # fmt: skip
+    return Embedding(words, None, np.zeros(n_components), n_epochs if near.nnz else 0)
+
+
+def sgns_of_graph(
+    graph: CSR,
+    n_components: int,
+    *,
+    rng: np.random.Generator,
+    n_negatives: int = 5,
+    n_epochs: int = 35,
+    negative: Literal["context", "uniform", "power"] = "context",
+    positives: Literal["counts", "once"] = "counts",
+    shared: bool = False,
+    rate: float = 0.1,
+    last_rate: float = 1e-4,
+    init: FloatArray | None = None,
+    hogwild: bool = False,
+    dtype: Any = np.float64,
+    n_threads: int = 1,
+) -> FloatArray:
+    """The same from the pairs themselves, a symmetric matrix of counts; settings as in :func:`sgns`."""
+    n = graph.shape[0]
+    words, contexts = _start(n, n_components, shared, init, dtype, rng)
     rows = np.repeat(np.arange(n, dtype=np.int32), np.diff(graph.indptr))
     if graph.nnz == 0 or n_epochs == 0:
-        return Embedding(words, None, np.zeros(n_components), 0)
+        return words
     pairs = Urn(graph.data if positives == "counts" else np.ones(graph.nnz))
     noise = Urn(_noise(graph, negative, positives))
     total, done = n_epochs * graph.nnz, 0
@@ -117,11 +143,11 @@ def sgns(
         done += count
     if not np.isfinite(words).all():
         raise DivergedError(f"skip-gram training overflowed; rate={rate} is too large, try {rate / 10:g}")
-    return Embedding(words, None, np.zeros(n_components), n_epochs)
+    return words
 
 
 def _start(
-    n: int, r: int, shared: bool, init: FloatArray | None, dtype: type, rng: np.random.Generator
+    n: int, r: int, shared: bool, init: FloatArray | None, dtype: Any, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
     if init is None:
         words: FloatArray = ((rng.random((n, r)) - 0.5) / r).astype(dtype)

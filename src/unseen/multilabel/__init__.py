@@ -1,6 +1,8 @@
 """Multi-label and multi-class classifiers."""
 
+from unseen.multilabel.annexml import AnnexML
 from unseen.multilabel.base import FactoredClassifier, MultiLabelClassifier
+from unseen.multilabel.dxml import DXML
 from unseen.multilabel.exmlds import ExMLDS
 from unseen.multilabel.fastxml import FastXML, PfastreXML
 from unseen.multilabel.forest import LabelForest
@@ -10,6 +12,7 @@ from unseen.multilabel.label_tree import LabelTree
 from unseen.multilabel.learners import Learner, Part
 from unseen.multilabel.leml import LEML
 from unseen.multilabel.linear import LinearLabels, LinearOvA
+from unseen.multilabel.network import NetworkMap
 from unseen.multilabel.pdsparse import PDSparse, PPDSparse
 from unseen.multilabel.regression import LinearMap
 from unseen.multilabel.ridge import RidgeOvA
@@ -17,8 +20,10 @@ from unseen.multilabel.scaling import FeatureScaling
 from unseen.multilabel.sleec import SLEEC
 
 __all__ = [
+    "DXML",
     "LEML",
     "SLEEC",
+    "AnnexML",
     "ExMLDS",
     "FactoredClassifier",
     "FastXML",
@@ -32,6 +37,7 @@ __all__ = [
     "LinearMap",
     "LinearOvA",
     "MultiLabelClassifier",
+    "NetworkMap",
     "PDSparse",
     "PPDSparse",
     "Part",

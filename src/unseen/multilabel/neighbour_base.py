@@ -29,6 +29,8 @@ __all__ = ["LabelEmbedding", "NeighbourClassifier"]
 
 DENSE_LABELS = 100_000
 """Above as many labels combined scores are computed for candidates alone."""
+ROWS_A_PART = 6000
+"""Rows of a part where their number is not given."""
 ROWS_AT_A_TIME = 4096
 """Rows whose neighbours vote at a time."""
 
@@ -88,7 +90,7 @@ class NeighbourClassifier(MultiLabelClassifier):
     reg: float
     l1: float
     prune: float
-    n_clusters: int
+    n_clusters: Any
     partition: Any
     n_learners: int
     unlabeled: str
@@ -127,7 +129,8 @@ class NeighbourClassifier(MultiLabelClassifier):
         check_positive("reg", self.reg)
         check_positive("l1", self.l1, strict=False)
         check_fraction("prune", self.prune, include_low=True)
-        check_count("n_clusters", self.n_clusters)
+        if self.n_clusters != "auto":
+            check_count("n_clusters", self.n_clusters)
         check_choice("partition", self.partition, ("kmeans", "graph"))
         check_count("n_learners", self.n_learners)
         check_choice("unlabeled", self.unlabeled, ("drop", "keep"))
@@ -150,7 +153,8 @@ class NeighbourClassifier(MultiLabelClassifier):
         self.history_: list[dict[str, Any]] = []
 
     def _fit_learner(self, X: Features, Y: CSR, rng: np.random.Generator, n_threads: int) -> Learner:
-        n_parts = min(self.n_clusters, X.shape[0])
+        wanted = X.shape[0] // ROWS_A_PART if self.n_clusters == "auto" else self.n_clusters
+        n_parts = min(max(wanted, 1), X.shape[0])
         directions, parts = self._split(X, Y, n_parts, rng, n_threads)
         filled = np.flatnonzero(np.bincount(parts, minlength=n_parts))
         # A part has random numbers of its own, so what it learns does not hang on the other parts.
