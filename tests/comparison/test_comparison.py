@@ -244,3 +244,16 @@ def test_every_candidate_can_be_made_and_knows_its_settings() -> None:
     for candidate in CANDIDATES.values():
         known = candidate.make(0, 1).get_params()
         assert set(candidate.grid) <= set(known)
+
+
+def test_a_lead_whose_interval_holds_zero_is_called_so() -> None:
+    unsure = comparison(bias=[1.0, 1.02], mf=[0.98, 0.96])
+    assert unsure.recommended().method == "mf"  # type: ignore[union-attr]
+    assert "may be chance" in unsure.recommendation()
+    sure = comparison(bias=[1.0, 1.02, 1.01], mf=[0.8, 0.81, 0.82])
+    assert "may be chance" not in sure.recommendation()
+
+
+def test_values_are_no_positives(ratings: Observations) -> None:
+    with pytest.raises(InvalidDataError, match=r"the value .* in row .*positives are ones.*--no-value"):
+        compare(ratings, task="positive", methods=["bias-mc"], repeats=1)

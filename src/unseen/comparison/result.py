@@ -152,6 +152,11 @@ class Comparison:
                 f"It is better than the best simple baseline, {baselines[0].called} with "
                 f"{baselines[0].mean(measure):.4g}, by {lead:.2g}{spread} ({share:.1f} %)."
             )
+            if half >= lead:
+                text.append(
+                    f"With {len(chosen.fit_s)} test parts that may be chance, for the 95 % interval of the "
+                    "difference holds zero; more repeats would tell."
+                )
         elif chosen.simple:
             text.append("Nothing here is clearly better than a simple baseline.")
         setting = _most_common(chosen.settings)

@@ -103,6 +103,8 @@ class CellTask(Task):
             if split != "time":
                 raise ParameterError(f"times are given, but split={split!r}; pass split='time'")
             self.cells = self.cells.with_times(cell_times(self.cells, times))
+        if task == "positive":
+            self._refuse_values()
         if task == "links":
             if split != "entries" or row_features is not None or col_features is not None:
                 raise ParameterError("links are compared on held-out links, without features")
@@ -130,6 +132,18 @@ class CellTask(Task):
             test_fraction=test_fraction,
             seed=seed,
             symmetric=task == "links",
+        )
+
+    def _refuse_values(self) -> None:
+        """Refuse what is no list of positives; some methods would take all that is stored for one."""
+        strange = ~np.isin(self.cells.values, (0, 1))
+        if not strange.any():
+            return
+        at = int(np.argmax(strange))
+        raise InvalidDataError(
+            f"X has the value {self.cells.values[at]:g} in {self.cells.spot(at)}; positives are ones. Without"
+            " a column of values each line counts one: Observations.from_frame(frame, row=, col=), or "
+            "--no-value on the command line"
         )
 
     def parts(self, repeats: int) -> Iterator[tuple[Split, Split]]:
