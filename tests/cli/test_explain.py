@@ -8,6 +8,7 @@ import pytest
 from cli_files import USERS
 
 import unseen
+from unseen import Observations
 
 
 @pytest.fixture
@@ -26,7 +27,9 @@ def test_explain_adds_up_to_the_prediction(run, mixed):
     assert abs(ended["prediction"] - model.predict_entries(i, j, positions=True)[0]) < 1e-9
     parts = [ended[name] for name in ("constant", "row", "col", "bilinear", "low_rank")]
     assert abs(sum(parts) - ended["prediction"]) < 1e-9
-    assert "features of the row" in run("explain", mixed, USERS[3], 10).out
+    told = run("explain", mixed, USERS[3], 10).out
+    assert "this row, on average, and its features" in told
+    assert "this column, on average, and its features" in told
 
 
 def test_interactions_have_the_names_of_the_file(run, mixed):
@@ -48,7 +51,11 @@ def test_parts_are_sorted_and_add_up_for_every_model_of_values(run, files, model
     positive = pd.read_csv(files.ratings).assign(stars=lambda frame: frame["stars"].clip(lower=0))
     positive.to_csv(tmp_path / "positive.csv", index=False)
     run("fit", tmp_path / "positive.csv", "--method", "nmf", "--rank", 2, "--out", tmp_path / "nmf")
-    for path in (model, tmp_path / "bias", tmp_path / "nmf", mixed):
+    positive[["user", "item"]].to_csv(tmp_path / "pairs.csv", index=False)
+    run("fit", tmp_path / "positive.csv", "--method", "pmf", "--rank", 2, "--out", tmp_path / "pmf")
+    run("fit", tmp_path / "pairs.csv", "--method", "bias-mc", "--rank", 2, "--out", tmp_path / "bias-mc")
+    everything = ("bias", "nmf", "pmf", "bias-mc")
+    for path in (model, mixed, *(tmp_path / name for name in everything)):
         document = run("explain", path, USERS[4], 10, "--json").document
         sizes = [abs(part["adds"]) for part in document["parts"] if part["part"] != "not told apart"]
         assert sizes == sorted(sizes, reverse=True)
@@ -56,6 +63,36 @@ def test_parts_are_sorted_and_add_up_for_every_model_of_values(run, files, model
         expected = loaded.predict_entries([USERS[4]], [10])[0]
         assert sum(part["adds"] for part in document["parts"]) == pytest.approx(expected, abs=1e-6)
         assert document["prediction"] == pytest.approx(expected, abs=1e-6)
+        assert "not told apart" not in {part["part"] for part in document["parts"]}
+
+
+def test_what_the_row_has_on_average_is_no_matter_of_features_that_are_not_there(run, files, tmp_path):
+    run("fit", files.ratings, "--method", "maxide", "--row-features", files.row_features,
+        "--out", tmp_path / "maxide")  # fmt: skip
+    told = run("explain", tmp_path / "maxide", USERS[4], 10).out
+    assert "this row, on average, and its features" in told
+    assert "this column, on average " in told
+    assert "features of the column" not in told
+
+
+def test_positives_of_the_row_add_up_to_its_score(run, files, tmp_path):
+    pd.read_csv(files.ratings)[["user", "item"]].to_csv(tmp_path / "pairs.csv", index=False)
+    run("fit", tmp_path / "pairs.csv", "--method", "bias-mc", "--rank", 2, "--set", "tol=1e-12",
+        "--max-iter", 500, "--out", tmp_path / "m")  # fmt: skip
+    asked = ("explain", tmp_path / "m", USERS[4], 10, "--train", tmp_path / "pairs.csv", "--json")
+    parts = {part["part"]: part["adds"] for part in run(*asked).document["parts"]}
+    model = unseen.load(tmp_path / "m")
+    cells = Observations.from_frame(pd.read_csv(tmp_path / "pairs.csv"), row="user", col="item")
+    cols, adds = model.explain(cells, USERS[4], 10)
+    assert parts == pytest.approx(dict(zip(map(str, cols), adds, strict=True)), abs=1e-5)
+    assert sum(parts.values()) == pytest.approx(model.predict_entries([USERS[4]], [10])[0], abs=1e-6)
+
+
+def test_levels_are_no_sum(run, files, tmp_path):
+    rounded = pd.read_csv(files.ratings).assign(stars=lambda frame: frame["stars"].round())
+    rounded.to_csv(tmp_path / "r.csv", index=False)
+    run("fit", tmp_path / "r.csv", "--method", "mmmf", "--rank", 2, "--out", tmp_path / "m")
+    assert "no sum of parts" in run("explain", tmp_path / "m", USERS[4], 10, code=1).err
 
 
 def test_each_cell_of_the_row_adds_what_leaving_its_deviation_out_takes_away(run, files, model, tmp_path):

@@ -221,3 +221,22 @@ def test_formulas_are_defused_only_when_asked(tmp_path):
         lines = (tmp_path / "x.csv").read_text().splitlines()[1:]
         assert [line.split(",")[0] for line in lines] == expected
         assert [float(line.split(",")[1]) for line in lines] == table["score"].tolist()
+
+
+def test_what_stands_between_fields_is_asked_for(fitted, tmp_path):
+    path = tmp_path / "ml.dat"
+    path.write_text("1::10::5::978300760\n1::20::3::978302109\n2::10::4::978301968\n")
+    _, said, _ = fitted(path, code=2)
+    assert "--col is needed" in said
+    assert "--sep says what stands between fields" in said
+    _, said, _ = fitted(path, "--sep", "::", code=2)
+    assert "one character is wanted" in said
+    assert "sed 's/::/\\t/g'" in said
+
+
+def test_infinite_values_and_wide_text_are_told_with_file_and_line(fitted, tmp_path):
+    (tmp_path / "r.csv").write_text("user,film,stars\nann,x,3\nbob,x,inf\n")
+    assert "r.csv, line 3: 'inf' is infinite" in fitted(tmp_path / "r.csv", code=1)[1]
+    (tmp_path / "w.csv").write_text("user,film,stars\nann,x,3\nbob,x,4\n", encoding="utf-16")
+    assert "first bytes say utf-16" in fitted(tmp_path / "w.csv", code=1)[1]
+    assert fitted(tmp_path / "w.csv", "--encoding", "utf-16")[0].row_ids_.values.tolist() == ["ann", "bob"]

@@ -354,3 +354,29 @@ def loaded_order(model, cells):
     return Observations.from_triples(
         cells.rows, place[cells.indices], cells.values, (cells.shape[0], len(model.col_ids_))
     )
+
+
+def test_features_of_new_rows_are_those_of_training(run, inductive, files, tmp_path):
+    people = pd.read_csv(files.row_features)
+    new = people.head(2).assign(user=["new1", "new2"], kind=["warm", "tepid"])
+    new.to_csv(tmp_path / "new.csv", index=False)
+    ended = run("recommend", inductive, "--row-features", tmp_path / "new.csv", "-k", 1)
+    assert "'kind=tepid', which did not occur in training" in ended.err
+    new.assign(c=1.0).to_csv(tmp_path / "more.csv", index=False)
+    ended = run("recommend", inductive, "--row-features", tmp_path / "more.csv", "-k", 1, code=1)
+    assert "more.csv has 'c', which the model was not fitted with" in ended.err
+    pd.concat([new, people.head(3)]).to_csv(tmp_path / "both.csv", index=False)
+    ended = run("recommend", inductive, "--row-features", tmp_path / "both.csv", "-k", 1)
+    assert "3 of 5 lines are of training rows and get no list, such as 'ü0', 'ü1', 'ü2'" in ended.err
+    assert ended.out.count("new") == 2
+
+
+def test_cells_that_the_model_was_fitted_to_are_told(run, files, model, tmp_path):
+    ended = run("evaluate", model, files.ratings)
+    n = len(pd.read_csv(files.ratings))
+    assert f"the model was fitted to {n} of these {n} cells" in ended.err
+    run("fit", files.ratings, "--method", "bias", "--out", tmp_path / "m")
+    known = set(zip(*pd.read_csv(files.ratings)[["user", "item"]].to_numpy().T, strict=True))
+    other = [(user, item, 3) for user in USERS[:5] for item in ITEMS[:9] if (user, item) not in known]
+    pd.DataFrame(other, columns=["user", "item", "stars"]).to_csv(tmp_path / "other.csv", index=False)
+    assert "was fitted to" not in run("evaluate", tmp_path / "m", tmp_path / "other.csv").err

@@ -70,8 +70,12 @@ def test_other_encodings(tmp_path, parser):
     file = tmp_path / "x.csv"
     file.write_bytes("u,i\nZoë,1\n".encode("latin-1"))
     assert read_triples(file, row="u", col="i", encoding="latin-1").row_ids[0] == "Zoë"
-    with pytest.raises(InvalidDataError, match=r"x\.csv"):
+    with pytest.raises(InvalidDataError, match=r"x\.csv.*such as latin-1"):
         read_triples(file, row="u", col="i")
+    file.write_text("u,i\nZoë,1\n", encoding="utf-16")
+    with pytest.raises(InvalidDataError, match=r"x\.csv.*first bytes say utf-16"):
+        read_triples(file, row="u", col="i")
+    assert read_triples(file, row="u", col="i", encoding="utf-16").row_ids[0] == "Zoë"
 
 
 @pytest.mark.parametrize(
@@ -102,7 +106,8 @@ def test_integers_are_recognised_as_a_whole_column(tmp_path, parser, ids, wanted
         (TEXT + "carl,x1,good\n", "line 5: 'good' is not a number"),
         (TEXT + "carl,x1,1_0\n", "line 5: '1_0' is not a number"),
         (TEXT + ",x1,2\n", "line 5: an id is empty"),
-        (TEXT + "carl,x1,inf\n", "inf in row 'carl', column 'x1'"),
+        (TEXT + "carl,x1,inf\n", "line 5: 'inf' is infinite"),
+        (TEXT + "carl,x1,1e999\n", "line 5: '1e999' is infinite"),
     ],
 )
 def test_what_is_wrong_is_located(tmp_path, parser, text, message):
@@ -110,7 +115,7 @@ def test_what_is_wrong_is_located(tmp_path, parser, text, message):
     file.write_text(text)
     with pytest.raises(InvalidDataError, match=message) as caught:
         read_triples(file, row="who", col="film", value="stars")
-    assert "ratings.csv" in str(caught.value) or "inf" in message
+    assert "ratings.csv" in str(caught.value)
 
 
 def test_a_broken_archive_is_named(tmp_path, parser):

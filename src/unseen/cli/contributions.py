@@ -6,8 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from unseen.baselines import MMMF
+from unseen.baselines._observed import ObservedCompleter
 from unseen.cli.sources import some_rows
 from unseen.data import Observations
+from unseen.estimators.pu_base import PositiveCompleter
 from unseen.exceptions import UnsupportedComposition
 from unseen.typing import FloatArray
 
@@ -34,10 +37,15 @@ def by_factors(model: Any, row: int, col: int) -> Parts:
         They add up to the score.
     """
     total = _score(model, row, col)
-    parts = _offsets(model, row, col)
-    widths = getattr(model, "widths_", [] if parts else [model.row_factors_.shape[1]])
+    if isinstance(model, MMMF):
+        raise UnsupportedComposition("MMMF predicts a level, which thresholds choose: it is no sum of parts")
+    if isinstance(model, ObservedCompleter):
+        parts, width = _of_observed(model, row, col)
+    else:
+        parts = _offsets(model, row, col)
+        width = sum(getattr(model, "widths_", [] if parts else [model.row_factors_.shape[1]]))
     left, right = (
-        factors[place, : sum(widths)].astype(np.float64)
+        factors[place, :width].astype(np.float64)
         for factors, place in ((model.row_factors_, row), (model.col_factors_, col))
     )
     products = left * right
@@ -69,6 +77,10 @@ def by_cells(model: Any, cells: Observations, row: int, col: int, names: Any) ->
         They add up to the score.
     """
     mine = some_rows(cells, np.array([row]))
+    if isinstance(model, PositiveCompleter):
+        cols, shares = model.explain(mine, 0, col, positions=True)
+        each = [(str(names[j]), float(share)) for j, share in zip(cols, shares, strict=True)]
+        return _with_rest(each, _score(model, row, col))
     n = mine.nnz
     if n > MAX_CELLS:
         raise UnsupportedComposition(f"the row has {n} cells; more than {MAX_CELLS} are not told apart")
@@ -111,6 +123,15 @@ def _offsets(model: Any, row: int, col: int) -> Parts:
         if bias is not None:
             parts.append((f"{name}, on average", float(bias[place])))
     return parts
+
+
+def _of_observed(model: ObservedCompleter, row: int, col: int) -> tuple[Parts, int]:
+    """Parts beside the factors, and how many of these count: none for a row or column without a cell."""
+    cold_row, cold_col = model.row_factors_[row, -3], model.col_factors_[col, -2]
+    if cold_row or cold_col:
+        return _offsets(model, row, col), 0
+    mean = [("mean of all cells", float(model.center_))] if model.center_ else []
+    return mean, model.row_factors_.shape[1] - 3
 
 
 def _score(model: Any, row: int, col: int) -> float:

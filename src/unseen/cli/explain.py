@@ -51,6 +51,7 @@ def explain(
     from unseen.cli.new_rows import names_of_columns
     from unseen.cli.sources import training_ids
     from unseen.cli.spread import training_cells
+    from unseen.estimators.explained import Explained
 
     model = unseen.load(model_path)
     if not hasattr(model, "row_factors_"):
@@ -65,10 +66,10 @@ def explain(
     if train is not None:
         how = {"sep": sep, "header": o.has_header(no_header), "encoding": encoding, "row": None, "col": None}
         parts = by_cells(model, training_cells(model, train, how), i, j, names)
-    elif hasattr(type(model), "explain"):
+    elif isinstance(model, Explained):
         found = model.explain(i, j, positions=True)
         document |= asdict(found)
-        parts = [(PARTS[name], value) for name, value in asdict(found).items()]
+        parts = _named(model, asdict(found))
         parts = sorted(parts, key=lambda part: -abs(part[1]))
     else:
         parts = by_factors(model, i, j)
@@ -114,12 +115,27 @@ def interactions(
 def _load(path: Any) -> Any:
     import unseen
     from unseen.cli.methods import METHODS
+    from unseen.estimators.explained import Explained
 
     model = unseen.load(path)
-    if not hasattr(type(model), "explain"):
-        able = [name for name, method in METHODS.items() if hasattr(method.load(), "explain")]
+    if not isinstance(model, Explained):
+        able = [name for name, method in METHODS.items() if issubclass(method.load(), Explained)]
         raise UsageError(f"{path} is a {type(model).__name__}; this command is for {', '.join(able)}")
     return model
+
+
+def _named(model: Any, found: dict[str, float]) -> list[tuple[str, float]]:
+    """Parts by what they are called: what biases of cells add is no matter of features."""
+    called = dict(PARTS)
+    if "0.core" not in model.state_:
+        called |= {"constant": "mean and biases", "low_rank": "factors"}
+        return [(called[name], value) for name, value in found.items() if name in ("constant", "low_rank")]
+    for side, noun in (("row", "row"), ("col", "column")):
+        has_bias = getattr(model.offsets_, side) is not None
+        has_features = getattr(model, f"n_{side}_features_in_", None) is not None
+        if has_bias:
+            called[side] = f"this {noun}, on average" + (", and its features" if has_features else "")
+    return [(called[name], value) for name, value in found.items()]
 
 
 def _index(model: Any, side: Any, name: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,8 @@ from unseen.cli.errors import UsageError
 from unseen.cli.sources import CellFile, among, find
 from unseen.cli.tables import Table
 from unseen.data import Observations, Vocabulary, align
-from unseen.exceptions import InvalidDataError, ParameterError, UnknownIdError
+from unseen.data.feature_frames import in_order
+from unseen.exceptions import DataWarning, InvalidDataError, ParameterError, UnknownIdError
 from unseen.typing import Array, Features
 
 __all__ = ["FeatureFile", "read_features"]
@@ -31,11 +33,14 @@ class FeatureFile:
         Column with the ids; by default the one named like that of the cells, else the first.
     encoding : str
         Encoding of text.
+    of_new_rows : bool
+        Whether lines of training rows are out of place, which is said.
     """
 
     path: Path
     id_column: str | None = None
     encoding: str = "utf-8"
+    of_new_rows: bool = False
 
     def read(self, like: str, vocabulary: Vocabulary, expected: Collection[str] = ()) -> tuple[Any, str]:
         """The table and the name of its column of ids; a first line with a known id is no header."""
@@ -75,6 +80,15 @@ class FeatureFile:
         is_new = find(vocabulary, frame[id_column]) < 0
         if not is_new.any():
             return None
+        if self.of_new_rows and not is_new.all():
+            count = int(np.count_nonzero(~is_new))
+            shown = ", ".join(map(repr, frame[id_column].filter(~is_new)[:5].to_pylist()))
+            warnings.warn(
+                f"{self.path}: {count} of {len(is_new)} lines are of training rows and get no list, such as "
+                f"{shown}; --rows lists for these",
+                DataWarning,
+                stacklevel=2,
+            )
         frame = frame.filter(is_new)
         own = Vocabulary(_numpy(frame[id_column]))
         matrix, own_names = self._align(frame, id_column, own, "error")
@@ -126,23 +140,8 @@ class FeatureFile:
         self, matrix: Features, own_names: list[str], names: list[str], columns: list[str]
     ) -> Features:
         """Columns as in training; a category that does not occur among the new ids is zero."""
-        absent = [
-            name
-            for name in names
-            if name not in columns and not any(name.startswith(f"{column}=") for column in columns)
-        ]
-        if absent:
-            raise InvalidDataError(
-                f"{self.path}: the model was fitted with the features {', '.join(map(repr, absent[:5]))}, "
-                "which this file does not have"
-            )
-        place = {name: position for position, name in enumerate(own_names)}
-        dense = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
-        result = np.zeros((dense.shape[0], len(names)), dtype=dense.dtype)
-        for position, name in enumerate(names):
-            if name in place:
-                result[:, position] = dense[:, place[name]]
-        return result
+        text = [column for column in columns if column not in own_names]
+        return in_order(matrix, own_names, names, text, str(self.path))
 
 
 def read_features(

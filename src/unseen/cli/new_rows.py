@@ -53,7 +53,7 @@ class NewRows:
         like = str(source.get("row", "row"))
         if cells_path is None:
             assert features_path is not None
-            table = FeatureFile(features_path, id_column, encoding)
+            table = FeatureFile(features_path, id_column, encoding, of_new_rows=True)
             found = table.of_new_ids(training_ids(model, "row"), like, names)
             if found is None:
                 raise InvalidDataError(f"{features_path}: every id is that of a training row; use --rows")

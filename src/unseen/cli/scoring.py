@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from unseen.cli.methods import MEASURES, task_of
 from unseen.cli.output import Output
 from unseen.cli.sources import is_of_links, like_training, training_ids, within_training
 from unseen.data import Observations
+from unseen.exceptions import DataWarning
 from unseen.metrics._lists import contains
 from unseen.model_selection import (
     ForwardTime,
@@ -89,13 +91,23 @@ def score_model(
     cells = like_training(model, test_path, **columns, links=links, weighted=not links).read()
     ids = training_ids(model, "row"), training_ids(model, "col")
     test, n_lost = within_training(cells, *ids, test_path, unknown, links=links)
+    known = 0
     if exclude is None and holds_cells and not links:
-        train = without(seen_cells(model), test)
+        seen = seen_cells(model)
+        train = without(seen, test)
+        known = seen.nnz - train.nnz
     elif exclude is None:
         train = test.select(np.zeros(test.nnz, dtype=bool))
     else:
         how = {name: columns[name] for name in ("row", "col", "sep", "header", "encoding", "wide")}
         train = exclusions(model, exclude, **how)
+    if known:
+        warnings.warn(
+            f"{test_path}: the model was fitted to {known:,} of these {test.nnz:,} cells; how well it knows "
+            "them again says little about others",
+            DataWarning,
+            stacklevel=2,
+        )
     if as_list:
         about = {"model": str(model_path), "test": str(test_path), "n_skipped": n_lost}
         refuse_common_links(train, test, ids[0], test_path)
@@ -110,6 +122,7 @@ def score_model(
         "test": str(test_path),
         "n_cells": test.nnz,
         "n_skipped": n_lost,
+        "n_fitted": known,
         "scores": scores,
     }
     found = segment_table(model, parts, names) if by_segment else ResultTable()

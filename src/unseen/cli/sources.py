@@ -179,6 +179,8 @@ class CellFile:
             return names[position]
         shown = ", ".join(map(repr, names))
         hint = "; --no-value counts each pair as one" if option == "--value" else ""
+        if len(names) == 1 and self.sep is None and not is_parquet(self.path):
+            hint += "; --sep says what stands between fields, if it is no comma, tab, semicolon or |"
         missing = "is needed" if given is None else f"{given}: no such column"
         raise UsageError(f"{option} {missing}: {self.path} has the columns {shown}{hint}")
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from unseen.cli.errors import UsageError
 from unseen.data.streaming import open_text
 from unseen.exceptions import DataWarning, InvalidDataError
 
@@ -61,7 +62,13 @@ class Table:
         """What stands between fields."""
         if self.sep is not None:
             names = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|"}
-            return names.get(self.sep, self.sep)
+            sep = names.get(self.sep, self.sep)
+            if len(sep) != 1:
+                raise UsageError(
+                    f"--sep {self.sep}: one character is wanted, or tab, comma, semicolon or pipe; sed "
+                    f"'s/{self.sep}/\\t/g' {self.path} | unseen ... - reads it with tabs in their place"
+                )
+            return sep
         if is_parquet(self.path):
             return ","
         with open_text(self.path, self.encoding) as handle:

@@ -211,9 +211,13 @@ class _TextTable:
                     rows, cols = batch.column(str(self.row)), batch.column(str(self.col))
                     if self._has_empty(rows) or self._has_empty(cols):
                         raise pa.ArrowInvalid("an id is empty")
-                    numbers = [batch.column(str(number)) for number in self.numbers]
+                    numbers = [
+                        batch.column(str(number)).to_numpy(zero_copy_only=False) for number in self.numbers
+                    ]
+                    if any(np.isinf(number).any() for number in numbers):
+                        raise pa.ArrowInvalid("a number is infinite")
                     times = None if self.time is None else batch.column(str(self.time))
-                    yield rows, cols, [number.to_numpy(zero_copy_only=False) for number in numbers], times
+                    yield rows, cols, numbers, times
         except (pa.ArrowInvalid, OSError) as error:
             # Read again by the slower way, which knows the number of the line.
             for _ in self._plain_chunks(1 << 14):
@@ -256,6 +260,9 @@ class _TextTable:
                 except ValueError:
                     reason = f"{fields[place]!r} is not a number; a number or an empty field is wanted."
                     raise unreadable(self.path, reader.line_num, reason) from None
+                if np.isinf(numbers[-1]):
+                    reason = f"{fields[place]!r} is infinite; a number or an empty field is wanted."
+                    raise unreadable(self.path, reader.line_num, reason)
             time = "" if self.time is None else fields[self.time]
             yield fields[self.row], fields[self.col], time, *numbers
 

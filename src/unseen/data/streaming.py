@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import os
 import zlib
@@ -41,9 +42,10 @@ def open_text(path: PathLike, encoding: str = "utf-8") -> Iterator[IO[str]]:
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise unreadable(path, None, f"the compressed file is damaged or cut short ({error}).") from error
     except UnicodeDecodeError as error:
-        raise unreadable(
-            path, None, f"not {encoding} text ({error}); pass the right encoding, such as latin-1."
-        ) from error
+        with opener(path, "rb") as raw:
+            is_wide = raw.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+        way = "its first bytes say utf-16" if is_wide else "pass the right encoding, such as latin-1"
+        raise unreadable(path, None, f"not {encoding} text ({error}); {way}.") from error
 
 
 class GrowingArray:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from unseen.estimators.explained import Explained
 from unseen.typing import BoolArray
 
 __all__ = ["Parts"]
@@ -20,7 +21,7 @@ class Parts:
 
     def of(self, row: int, col: int, score: float) -> dict[str, float]:
         """Pieces by name; they add up to the score."""
-        if hasattr(type(self.model), "explain"):
+        if isinstance(self.model, Explained):
             from dataclasses import asdict
 
             return {
