@@ -47,7 +47,7 @@ def test_ids_without_a_line():
 
 
 def test_ids_that_nobody_asked_for():
-    with pytest.warns(DataWarning, match="1 of 3 ids of features are not in the vocabulary"):
+    with pytest.warns(DataWarning, match="1 of 3 ids of features are none of the cells: "):
         matrix, names = align(pd.DataFrame(FILMS), Vocabulary(["b", "c"]), "film")
     assert names == ["year", "kind=x", "long"]
     assert dense(matrix).tolist() == [[2, 1, 1], [3, 1, 1]]

@@ -173,6 +173,6 @@ def test_labels_that_say_nothing_are_no_ids():
     assert counted.col_ids is None
     assert Observations.from_any(pd.DataFrame(np.ones((2, 2)), index=["a", "a"])).row_ids is None
     with pytest.raises(
-        InvalidDataError, match="columns of X must be all integers or all strings, got int, str"
+        InvalidDataError, match=r"columns of X must be all integers or all strings, got int.*str"
     ):
         Observations.from_any(pd.DataFrame(np.ones((1, 2)), columns=[1, "a"]))

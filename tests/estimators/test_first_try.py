@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,11 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from unseen import BiasMC, BiasModel, MatrixFactorization, Observations
+from unseen import IMC, MCCC, BiasMC, BiasModel, MatrixFactorization, Observations
+from unseen.baselines import NMF
 from unseen.exceptions import DataWarning, InvalidDataError, ParameterError, UnknownIdError
+from unseen.links import Katz
+from unseen.model_selection import Split, cross_validate
 
 USERS, FILMS = [f"u{i:02d}" for i in range(20)], [f"f{j}" for j in range(8)]
 
@@ -113,7 +117,7 @@ def frame(**columns: Any) -> pd.DataFrame:
 
 
 BAD_FRAMES: list[tuple[pd.DataFrame, dict[str, str], str]] = [
-    (frame(user=["ann", 1]), {}, r"column 'user' must be all integers or all strings, got int, str"),
+    (frame(user=["ann", 1]), {}, r"column 'user' must be all integers or all strings, got str.*int"),
     (frame(user=["ann", None]), {}, "column 'user' has no id in row 1"),
     (frame(user=[1.0, np.nan]), {}, "column 'user' has no id in row 1"),
     (frame(user=[1.0, 2.0]), {}, "column 'user' must be integers or strings"),
@@ -168,3 +172,86 @@ def test_features_of_other_ids_are_told_apart_from_missing_ones(cells: Observati
     gap = people.assign(user=USERS, age=[np.nan, *range(19)])
     with pytest.raises(InvalidDataError, match=r"'age' has no value for id 'u00'; unseen.data.align"):
         IMC(2).fit(cells, row_features=gap)
+
+
+def test_a_mixed_column_is_told_with_the_first_of_each_kind() -> None:
+    with pytest.raises(InvalidDataError, match=r"got str \('ann' in row 0\), int \(1 in row 1\)"):
+        Observations.from_frame(frame(user=["ann", 1]), row="user", col="film", value="stars")
+
+
+def test_text_among_values_is_told_with_its_row() -> None:
+    with pytest.raises(InvalidDataError, match="'many' in row 1"):
+        Observations.from_frame(frame(stars=["4", "many"]), row="user", col="film", value="stars")
+
+
+def test_the_way_names_rows_before_columns() -> None:
+    numbered = frame(user=[7, 9])
+    with pytest.raises(InvalidDataError, match=r"such as 'x'.*row='user', col='film', value='stars'"):
+        BiasModel().fit(numbered)
+
+
+def test_ids_among_the_columns_of_a_wide_table_are_told() -> None:
+    wide = pd.DataFrame({"user": range(3, 9), "a": [1.0, np.nan, 3, 4, 5, 1], "b": [2.0, 1, 2, 2, 1, 2]})
+    with pytest.warns(DataWarning, match=r"column 'user'.*set_index\('user'\)"):
+        Observations.from_any(wide)
+    with pytest.warns(DataWarning, match=r"column 'user'.*set_index\('user'\)"):
+        Observations.from_any(pl.from_pandas(wide))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Observations.from_any(wide.set_index("user"))
+        Observations.from_any(wide[["a", "user", "b"]])  # ids stand first
+        Observations.from_any(wide.fillna(1.0))  # nothing is missing, so nothing is completed
+
+
+# -- lines of feature frames that carry numbers of their own ---------------------------------
+
+
+def test_an_index_that_looks_like_ids_beside_a_column_of_ids_is_refused() -> None:
+    rng = np.random.default_rng(0)
+    cells = pd.DataFrame(
+        {"user": np.repeat(np.arange(6), 3), "film": list("abc") * 6, "stars": rng.random(18)}
+    )
+    X = Observations.from_frame(cells, row="user", col="film", value="stars")
+    people = pd.DataFrame({"user_id": [3, 1, 0, 5, 4, 2], "age": rng.random(6)})
+    shuffled = people.iloc[[5, 0, 3, 1, 2, 4]]
+    model = IMC(1, reg=1.0, random_state=0)
+    with pytest.raises(InvalidDataError, match=r"twice.*index \(5, 0, 3, ...\).*column 'user_id'"):
+        model.fit(X, row_features=shuffled)
+    with pytest.raises(InvalidDataError, match=r"name column 'user_id', which holds them, 'user'"):
+        model.fit(X, row_features=people)
+    with pytest.raises(InvalidDataError, match=r"name column 'user_id', which holds them, 'user'"):
+        model.fit(X, row_features=pl.from_pandas(people))
+    by_column = model.fit(X, row_features=shuffled.set_index("user_id")).row_factors_
+    np.testing.assert_array_equal(
+        by_column, model.fit(X, row_features=people.rename(columns={"user_id": "user"})).row_factors_
+    )
+
+
+# -- cells that a model cannot take are named by their ids -------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fit", "message"),
+    [
+        (lambda X: BiasMC(1).fit(X), "value 2 in row 'ann', column 'y'"),
+        (lambda X: NMF(1).fit(X.with_values(-X.values)), "has -1 in row 'ann', column 'x'"),
+        (lambda X: Katz().fit(X.with_values(-X.values)), "holds -1.0 in row 'ann', column 'x'"),
+        (
+            lambda X: cross_validate(BiasModel(), X, cv=[Split(X, X)]),
+            "3 test cells are also in training, first row 'ann', column 'x'",
+        ),
+    ],
+)
+def test_a_cell_that_cannot_be_taken_is_named_by_its_ids(fit: Any, message: str) -> None:
+    lines = pd.DataFrame({"user": ["ann", "ann", "bob"], "film": ["x", "y", "x"], "stars": [1.0, 2.0, 3.0]})
+    X = Observations.from_frame(lines, row="user", col="film", value="stars")
+    with pytest.raises(InvalidDataError, match=message):
+        fit(X)
+
+
+def test_items_of_pairs_are_named_by_their_ids() -> None:
+    points = pd.DataFrame({"a": [0.0, 1.0, 2.0]}, index=["ant", "bee", "cow"])
+    with pytest.raises(InvalidDataError, match="item 'bee' does not belong with itself"):
+        MCCC(2).fit(points, pairs=[["bee", "bee"]], same=[False])
+    with pytest.raises(InvalidDataError, match=r"\('ant', 'cow'\) are said to belong together and not to"):
+        MCCC(2).fit(points, pairs=[["ant", "cow"], ["cow", "ant"]], same=[True, False])

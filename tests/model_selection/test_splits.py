@@ -6,6 +6,7 @@ import doctest
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -378,3 +379,14 @@ def test_vocabularies_survive():
     split = split_entries(whole, test_fraction=0.4, random_state=0)
     assert split.train.row_ids is not None
     assert split.test.col_ids is not None
+
+
+def test_times_of_another_matrix_count_before_its_values():
+    lines = pd.DataFrame(
+        {"who": list("aabb"), "what": list("xyxy"), "stars": [5.0, 1.0, 4.0, 2.0], "at": [1, 2, 3, 4]}
+    )
+    X = Observations.from_frame(lines, row="who", col="what", value="stars")
+    dated = Observations.from_frame(lines, row="who", col="what", value="stars", time="at")
+    assert split_time(X, dated, test_fraction=0.25).test.values.tolist() == [2.0]
+    in_values = Observations.from_frame(lines, row="who", col="what", value="at")
+    assert split_time(X, in_values, test_fraction=0.25).test.values.tolist() == [2.0]

@@ -90,8 +90,8 @@ class NMF(ObservedCompleter):
         if below.size:
             at = int(below[0])
             raise InvalidDataError(
-                f"Negative values in data: X has {cells.values[at]:g} in row {cells.rows[at]}, column "
-                f"{cells.indices[at]}; products of non-negative factors are zero or larger"
+                f"Negative values in data: X has {cells.values[at]:g} in {cells.spot(at)}; products of "
+                "non-negative factors are zero or larger"
             )
 
     def _learn(self, cells: Observations, rng: np.random.Generator, monitor: Monitor) -> Pair:

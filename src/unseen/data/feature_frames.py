@@ -17,7 +17,7 @@ from unseen.exceptions import DataWarning, InvalidDataError
 from unseen.typing import Array, Features
 from unseen.validation import as_frame, check_features, held
 
-__all__ = ["NamedFeatures", "read_features"]
+__all__ = ["NamedFeatures", "in_order", "read_features"]
 
 
 class NamedFeatures(NamedTuple):
@@ -80,17 +80,28 @@ def read_features(
                 f"cells have no ids to match it with: sort it by index, or give the cells ids"
             )
     elif own is None:
-        column = "give them an index" if id_name is None else f"name their column {id_name!r}"
+        held_by = _column_of_ids(frame, columns, entities)
+        column = "their column" if held_by is None else f"column {held_by!r}, which holds them,"
+        way = f"make {column} the index" if id_name is None else f"name {column} {id_name!r}"
         raise InvalidDataError(
             f"{argument} is a frame without ids, and the ids of the cells ({entities.sample()}) cannot be "
-            f"matched with its lines: {column}, or pass an array with its lines in the order of the cells"
+            f"matched with its lines: {way}, or pass an array with its lines in the order of the cells"
         )
     else:
+        # Lines of a pandas frame that was cut or shuffled have numbers, which may be ids by chance.
+        unnamed = id_name not in frame.columns and features.index.name is None
+        held_by = _column_of_ids(frame, columns, entities) if unnamed else None
+        if held_by is not None and not np.array_equal(frame[held_by].to_numpy(), own.values):
+            raise InvalidDataError(
+                f"{argument} has the ids of the cells ({entities.sample()}) twice, in other lines: in its "
+                f"index ({own.sample()}) and in column {held_by!r}; set_index({held_by!r}) says that it is "
+                f"the column, rename_axis({id_name or 'id'!r}) that it is the index"
+            )
         lines, shown = lines_of(own, np.arange(n_lines), entities, "error", argument), entities
     matrix, names = encode_columns(frame, columns, lines, shown, "error", argument)
     if known is not None:
         text = [column for column in columns if column not in names]
-        matrix = _in_order(matrix, names, known, text, argument)
+        matrix = in_order(matrix, names, known, text, argument)
         names = known
     checked = held(check_features(matrix, None, argument, dtype=dtype))
     ids = entities.values if entities is not None else None if own is None else own.values
@@ -111,8 +122,25 @@ def _ids_of(
     return None, columns
 
 
-def _in_order(matrix: Features, own: list[str], known: list[str], text: list[str], argument: str) -> Features:
-    """Columns as in training; a category that does not occur here is zero."""
+def in_order(matrix: Features, own: list[str], known: list[str], text: list[str], argument: str) -> Features:
+    """Columns as in training, by name; what training did not have is refused.
+
+    Parameters
+    ----------
+    matrix : array or sparse matrix
+        Features.
+    own, known : list of str
+        Names of its columns, and of those of training.
+    text : list of str
+        Columns of the table that became indicators, of which only some categories may occur here.
+    argument : str
+        Name of the argument or file, for messages.
+
+    Returns
+    -------
+    array
+        A category that does not occur here is zero, one that did not occur in training is nowhere.
+    """
     place = {name: position for position, name in enumerate(own)}
     absent = [
         name
@@ -145,6 +173,20 @@ def _in_order(matrix: Features, own: list[str], known: list[str], text: list[str
         if name in place:
             result[:, position] = dense[:, place[name]]
     return result
+
+
+def _column_of_ids(frame: nw.DataFrame[Any], columns: list[str], entities: Vocabulary) -> str | None:
+    """A column with each of its values once that holds all ids of the cells."""
+    is_text = entities.values.dtype.kind == "U"
+    for name in columns:
+        column = frame[name]
+        if not (column.dtype == nw.String if is_text else column.dtype.is_integer()):
+            continue
+        if column.is_null().any() or column.n_unique() < len(column):
+            continue
+        if np.isin(entities.values, column.to_numpy()).all():
+            return name
+    return None
 
 
 def _is_shuffled(ids: Array) -> bool:

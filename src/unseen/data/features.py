@@ -152,10 +152,12 @@ def lines_of(
             f"{argument} has no line for {len(absent)} of {len(vocabulary)} ids: {shown}. "
             "unseen.data.align with missing='zero' or missing='mean' would fill them."
         )
-    surplus = len(own_ids) - int(np.count_nonzero(found >= 0))
+    surplus = own_ids.values[~np.isin(np.arange(len(own_ids)), found)].tolist()
     if surplus:
+        shown = ", ".join(map(repr, surplus[:5])) + (", ..." if len(surplus) > 5 else "")
         warnings.warn(
-            f"{surplus} of {len(own_ids)} ids of {argument} are not in the vocabulary; they are left out.",
+            f"{len(surplus)} of {len(own_ids)} ids of {argument} are none of the cells: {shown}; "
+            "they are left out.",
             DataWarning,
             stacklevel=stacklevel,
         )

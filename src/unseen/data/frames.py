@@ -143,9 +143,23 @@ def _factorise(series: nw.Series[Any]) -> tuple[Array, IdIndices]:
 def _numbers(series: nw.Series[Any], name: str) -> Array:
     """Values of a column as floats, NaN where there is none."""
     if not (series.dtype.is_numeric() or series.dtype == nw.Boolean):
-        raise InvalidDataError(f"column {name!r} must hold numbers, got {series.dtype}.")
+        raise InvalidDataError(
+            f"column {name!r} must hold numbers, got {series.dtype}{_first_other(series)}."
+        )
     kind = nw.Float32 if series.dtype == nw.Float32 else nw.Float64
     return series.cast(kind).to_numpy()
+
+
+def _first_other(series: nw.Series[Any]) -> str:
+    """Where a column that should hold numbers has something else, as words."""
+    for row, value in enumerate(series.to_list()):
+        if value is None:
+            continue
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            return f", with {str(value)!r:.60} in row {row}"
+    return "; to_numeric() of pandas or cast() of polars reads numbers from text"
 
 
 def _moments(series: nw.Series[Any], name: str) -> Array:

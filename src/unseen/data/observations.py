@@ -23,6 +23,7 @@ from unseen.data.pattern import (
     read_only,
     refuse_outside,
     refused,
+    spot,
     stored_coordinates,
 )
 from unseen.data.times import check_times, latest, shown_time
@@ -622,6 +623,20 @@ class Observations:
         if self.origin is None:
             return None
         return self.origin.row if side == "row" else self.origin.col
+
+    def spot(self, at: int) -> str:
+        """One of the stored cells in words, by the ids of its row and column where they have some.
+
+        Parameters
+        ----------
+        at : int
+            Place of the cell in ``values``.
+
+        Returns
+        -------
+        str
+        """
+        return spot(int(self.rows[at]), int(self.indices[at]), (self.row_ids, self.col_ids))
 
     def select(self, mask: npt.ArrayLike) -> Observations:
         """Keep some of the cells; shape, ids, weights and times stay.

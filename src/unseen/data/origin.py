@@ -10,7 +10,7 @@ from typing import Any
 import narwhals.stable.v1 as nw
 import numpy as np
 
-from unseen.data.vocabulary import Vocabulary, as_id_array
+from unseen.data.vocabulary import Vocabulary, as_id_array, types_among
 from unseen.exceptions import DataWarning, InvalidDataError, ParameterError
 from unseen.typing import Array
 from unseen.validation import as_frame
@@ -20,6 +20,8 @@ __all__ = ["Origin", "labels_of", "make_frame", "refuse_list_of_cells", "wide_id
 BACKENDS = ("pandas", "polars", "pyarrow")
 MOST_COLUMNS_OF_A_LIST = 6
 """Ids of both sides, value, weight, time and one more."""
+FEWEST_IDS = 5
+"""Lines from which on whole numbers that differ are taken for ids, not for values."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,8 @@ def refuse_list_of_cells(X: Any) -> None:
     text = [name for name, kind in types.items() if kind in (nw.String, nw.Categorical, nw.Enum)]
     whole = [name for name, kind in types.items() if kind.is_integer()]
     others = [name for name, kind in types.items() if kind.is_numeric() and name not in whole]
-    sides = (text + whole)[:2]
+    # A list starts with ids of rows, then of columns; numbers with a point are no ids.
+    sides = [name for name in types if name in text or name in whole][:2]
     if len(sides) < 2:
         sides = [*sides, *("...",) * (2 - len(sides))]
     values = [name for name in (*others, *whole) if name not in sides]
@@ -123,24 +126,47 @@ def refuse_list_of_cells(X: Any) -> None:
         + ")"
     )
     if text:
+        sample = [f", such as {str(found)!r}" for found in frame[text[0]].drop_nulls().head(1).to_list()]
         raise InvalidDataError(
-            f"X has text in column {text[0]!r}, so it is no table with a line for each row and a column for "
-            f"each column; a frame with a cell in each line comes through {way}, one with ids in a column "
-            f"through X.set_index({text[0]!r}) of pandas"
+            f"X has text in column {text[0]!r}{''.join(sample)}, so it is no table with a line for each row "
+            f"and a column for each column; a frame with a cell in each line comes through {way}, one with "
+            f"ids in a column through X.set_index({text[0]!r}) of pandas"
         )
+    _warn_of_ids(frame, whole)
     if not (len(whole) >= 2 and len(types) <= MOST_COLUMNS_OF_A_LIST and len(frame) > len(types)):
         return
     pairs = frame.select(whole[:2])
     listed = len(pairs.unique()) == len(frame) and all(
         len(pairs.select(name).unique()) < len(frame) for name in whole[:2]
     )
-    if listed and not any(frame[name].is_null().any() for name in types):
+    if listed and not any(_has_gaps(frame[name]) for name in types):
         warnings.warn(
             f"X is taken as {len(frame)} rows and {len(types)} columns, {', '.join(map(repr, types))}; if it "
             f"has a cell in each line, it comes through {way}",
             DataWarning,
             stacklevel=4,
         )
+
+
+def _warn_of_ids(frame: nw.DataFrame[Any], whole: list[str]) -> None:
+    """Say so if the first column looks like the ids of the rows of a table with gaps."""
+    first, *others = frame.columns
+    if first not in whole or len(frame) < FEWEST_IDS or frame[first].n_unique() < len(frame):
+        return
+    if not _has_gaps(frame[first]) and any(_has_gaps(frame[name]) for name in others):
+        warnings.warn(
+            f"column {first!r} of X is taken as a column of values, though it holds whole numbers, each "
+            f"once, as ids do; X.set_index({first!r}) of pandas makes it the ids of the rows",
+            DataWarning,
+            stacklevel=5,
+        )
+
+
+def _has_gaps(column: nw.Series[Any]) -> bool:
+    """Whether a value is missing."""
+    if column.is_null().any():
+        return True
+    return bool(column.dtype.is_float() and column.is_nan().any())
 
 
 def labels_of(index: Any, name: str) -> Vocabulary | None:
@@ -152,7 +178,7 @@ def labels_of(index: Any, name: str) -> Vocabulary | None:
     if labels.dtype.kind == "O":
         kinds = {isinstance(label, str) for label in labels.tolist()}
         if len(kinds) > 1:
-            found = sorted({type(label).__name__ for label in labels.tolist()})
-            raise InvalidDataError(f"{name} must be all integers or all strings, got {', '.join(found)}.")
+            found = types_among(labels.tolist())
+            raise InvalidDataError(f"{name} must be all integers or all strings, got {found}.")
         return Vocabulary(labels) if kinds == {True} else None
     return Vocabulary(as_id_array(labels)) if labels.dtype.kind in "iuU" and labels.size else None

@@ -13,7 +13,7 @@ from unseen.exceptions import InvalidDataError, UnknownIdError
 from unseen.typing import Array, IndexArray
 from unseen.validation import refuse_masked
 
-__all__ = ["Vocabulary", "VocabularyBuilder", "as_id_array"]
+__all__ = ["Vocabulary", "VocabularyBuilder", "as_id_array", "types_among"]
 
 
 def as_id_array(ids: Any, name: str = "ids") -> Array:
@@ -47,7 +47,9 @@ def as_id_array(ids: Any, name: str = "ids") -> Array:
     if array.dtype.kind == "U":
         return array
     hint = " Did nulls turn integers into floats?" if array.dtype.kind == "f" else ""
-    raise InvalidDataError(f"{name} must be integers or strings, got dtype {array.dtype}.{hint}")
+    raise InvalidDataError(
+        f"{name} must be integers or strings, got dtype {array.dtype}, such as {array[0]!r:.60}.{hint}"
+    )
 
 
 def _concrete(array: Array, name: str) -> Array:
@@ -60,8 +62,15 @@ def _concrete(array: Array, name: str) -> Array:
     for position, value in enumerate(array.tolist()):
         if value is None or value != value:
             raise InvalidDataError(f"{name} has a null in row {position}; an id is wanted in every row.")
-    found = ", ".join(sorted(kind.__name__ for kind in kinds))
-    raise InvalidDataError(f"{name} must be all integers or all strings, got {found}.")
+    raise InvalidDataError(f"{name} must be all integers or all strings, got {types_among(array.tolist())}.")
+
+
+def types_among(values: list[Any]) -> str:
+    """Types of some values, each with the first that has it, as words."""
+    first: dict[type, int] = {}
+    for position, value in enumerate(values):
+        first.setdefault(type(value), position)
+    return ", ".join(f"{kind.__name__} ({values[at]!r:.60} in row {at})" for kind, at in first.items())
 
 
 class Vocabulary:

@@ -259,8 +259,8 @@ class Completer(Recommender, Updates, Judged, TransformerMixin, BaseEstimator): 
         Returns
         -------
         ndarray of shape (n_new_rows, n_factors)
-            To be multiplied with ``col_factors_.T``. For a training row it is what a refit of
-            that row alone would give.
+            To be multiplied with ``col_factors_.T``; cells of a frame give a line for each row id, in the
+            order of the ids. For a training row it is what a refit of that row alone would give.
         """
         check_is_fitted(self)
         cells, features = self._read_new(X_new, row_features, positions)

@@ -89,9 +89,9 @@ class Explanation:
     Attributes
     ----------
     constant : float
-        Prediction for an average row and an average column, offsets included.
+        Prediction for an average row and an average column, the mean of the cells included.
     row, col : float
-        What the features of the row, and of the column, add alone.
+        What the row, and the column, adds alone: by its features and by its bias, where the model has one.
     bilinear : float
         What their interaction adds.
     low_rank : float

@@ -365,18 +365,24 @@ def check_pairs(
     low, high = np.minimum(first, second), np.maximum(first, second)
     apart = np.flatnonzero((low == high) & ~together)
     if apart.size:
-        raise InvalidDataError(f"pairs say that item {low[apart[0]]} does not belong with itself")
+        item = _item(low[apart[0]], ids)
+        raise InvalidDataError(f"pairs say that item {item} does not belong with itself (pair {apart[0]})")
     key = low * n_items + high
     unique, place = np.unique(key, return_inverse=True)
     votes = np.bincount(place, together, minlength=unique.size)
     totals = np.bincount(place, minlength=unique.size)
     torn = np.flatnonzero((votes > 0) & (votes < totals))
     if torn.size:
-        row, col = divmod(int(unique[torn[0]]), n_items)
-        raise InvalidDataError(f"pairs ({row}, {col}) are said to belong together and not to")
+        one, other = (_item(item, ids) for item in divmod(int(unique[torn[0]]), n_items))
+        raise InvalidDataError(f"pairs ({one}, {other}) are said to belong together and not to")
     low, high = np.divmod(unique, n_items)
     kept = low != high
     return np.column_stack([low, high])[kept], (votes > 0)[kept]
+
+
+def _item(position: int, ids: Vocabulary | None) -> str:
+    """What a message calls an item."""
+    return str(position) if ids is None else repr(ids[int(position)].item())
 
 
 def _as_pairs(pairs: Any) -> Array:

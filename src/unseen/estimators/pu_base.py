@@ -260,6 +260,6 @@ def _refuse(cells: Observations, bad: BoolArray, why: str, title: str = "") -> N
     if bad.any():
         first = int(np.argmax(bad))
         raise InvalidDataError(
-            f"{title}X has the value {cells.values[first]:g} in row {cells.rows[first]}, column "
-            f"{cells.indices[first]} ({int(bad.sum())} such cells); {why}"
+            f"{title}X has the value {cells.values[first]:g} in {cells.spot(first)} ({int(bad.sum())} such "
+            f"cells); {why}"
         )

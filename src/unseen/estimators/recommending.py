@@ -89,6 +89,8 @@ class Recommender(SpeaksIds):
         ids : ndarray of shape (n_rows, k)
             Columns by decreasing score, ties in their order; ``k`` is at most their number. Where a
             row has fewer than ``k`` columns left, the score is NaN and the id means nothing (position -1).
+            A line for each of ``rows``; of new rows in the order of their ids (``as_frame`` shows these), or
+            of ``row_features`` alone.
         scores : ndarray of shape (n_rows, k)
             Predictions; NaN where there is no column.
         frame : DataFrame or Table

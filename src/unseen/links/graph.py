@@ -29,7 +29,7 @@ def read_links(X: Any) -> Observations:
     if negative.size:
         place = int(negative[0])
         raise InvalidDataError(
-            f"X holds {cells.values[place]} in row {cells.rows[place]}, column {cells.indices[place]}; "
+            f"X holds {cells.values[place]} in {cells.spot(place)}; "
             "links have weights above zero (Negative values in data are not accepted)"
         )
     cells = cells if np.all(cells.values) else cells.select(cells.values != 0)
@@ -38,7 +38,7 @@ def read_links(X: Any) -> Observations:
     if odd.size:
         place = int(odd[0])
         raise InvalidDataError(
-            f"X holds {cells.values[place]} in row {cells.rows[place]}, column {cells.indices[place]}; "
+            f"X holds {cells.values[place]} in {cells.spot(place)}; "
             f"weights of links from {low:g} to {high:g} are accepted, which have products; rescale them"
         )
     return cells

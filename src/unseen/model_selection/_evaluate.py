@@ -194,8 +194,7 @@ def refuse_leak(split: Split, shape: tuple[int, int], number: int) -> None:
         )
     leaked = np.flatnonzero(contains(train.csr, test.rows, test.indices))
     if leaked.size:
-        row, col = test.rows[leaked[0]], test.indices[leaked[0]]
         raise InvalidDataError(
-            f"cv: split {number} leaks: {leaked.size} test cells are also in training, first (row {row}, "
-            f"column {col})"
+            f"cv: split {number} leaks: {leaked.size} test cells are also in training, first "
+            f"{test.spot(int(leaked[0]))}"
         )

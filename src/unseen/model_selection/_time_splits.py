@@ -30,8 +30,8 @@ def split_time(X: Any, times: Any = None, *, test_fraction: float = 0.2, cutoff:
         What to split. Its times decide: ``Observations.from_frame(frame, ..., time=)`` or
         ``from_triples(..., times=)`` keeps them with the cells.
     times : Observations or sparse matrix, optional
-        When each cell arose, as the values of a matrix with the same cells, where `X` does not say. A bare
-        array is refused: nothing shows that its order is that of the cells.
+        When each cell arose, where `X` does not say: the times of a matrix with the same cells, or its values
+        if it has no times. A bare array is refused: nothing shows that its order is that of the cells.
     test_fraction : float, default=0.2
         Share of the cells for the test part.
     cutoff : number or datetime, optional
@@ -180,7 +180,10 @@ class ForwardTime(Folds):
 
 
 def cell_times(observations: Observations, times: Any = None) -> Array:
-    """When each cell arose: as the cells say themselves, or as the values of a matrix with the same cells."""
+    """When each cell arose: as the cells say themselves, or as another matrix with the same cells does.
+
+    The times of that matrix count, or its values where it has none.
+    """
     way = (
         "give times to the cells: Observations.from_frame(frame, row=, col=, value=, time=), "
         "from_triples(..., times=), or with_times(times) in the order of X.values"
@@ -207,4 +210,4 @@ def cell_times(observations: Observations, times: Any = None) -> Array:
     ):
         if mine is not None and theirs is not None and mine != theirs:
             raise InvalidDataError(f"times have other {side} ids than X: {theirs!r} in place of {mine!r}")
-    return given.values
+    return given.values if given.times is None else given.times
