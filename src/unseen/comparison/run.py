@@ -56,7 +56,7 @@ def compare(
     row_features, col_features : array or sparse matrix, optional
         Side features; methods without a use for them are fitted without.
     times : Observations or sparse matrix, optional
-        When each cell arose, where `X` does not say: the times, or else the values, of a matrix with its cells.
+        When each cell arose, where `X` does not say: times, or else values, of a matrix with its cells.
     repeats : int, default=5
         Number of test parts.
     test_fraction : float, default=0.2
