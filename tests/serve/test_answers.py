@@ -185,6 +185,13 @@ def test_models_of_positives_fold_in_with_their_background() -> None:
     assert (ids[0] >= 0).sum() == 18
 
 
+def test_a_model_of_positives_is_taken_to_pieces() -> None:
+    positives = (np.random.default_rng(0).random((12, 8)) < 0.4).astype(float)
+    model = BiasMC(2, alpha=0.9, random_state=0).fit(positives)
+    found = Served(model).explain(0, 3)
+    assert sum(found["parts"].values()) == pytest.approx(model.predict_entries([0], [3])[0])
+
+
 def test_what_has_no_factors_is_refused() -> None:
     with pytest.raises(InvalidDataError, match="cannot be served"):
         Served(RidgeOvA())
