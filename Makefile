@@ -8,7 +8,7 @@ NATIVE := CMakeLists.txt $(shell find cpp -type f 2>/dev/null)
 READY := $(VENV)/.ready
 DOCS_READY := $(VENV)/.docs-ready
 
-.PHONY: demo test test-fast lint format bench docs asan tsan release clean
+.PHONY: demo test test-fast lint format bench docs docs-check asan tsan release clean
 
 demo: $(READY)
 	$(BIN)/unseen demo --out report
@@ -37,6 +37,10 @@ bench: $(READY)
 docs: $(DOCS_READY)
 	$(BIN)/sphinx-build -E -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
+
+# Links, and every kind of page in a headless Chromium: width, console, accessibility, search.
+docs-check: docs
+	$(BIN)/python -m docs.check docs/_build/html
 
 # Everything that a release needs but the upload: checks, pages, two builds that must be equal, wheel and source
 # distribution tried in environments of their own. Results are in dist.

@@ -16,6 +16,7 @@ import matplotlib as mpl
 
 from benchmarks import (
     _distributed_tables,
+    _gpu_tables,
     _performance_tables,
     defaults,
     exmlds_speed,
@@ -41,6 +42,7 @@ SUITES = {
     "performance.md": (_performance_tables,),
     "guide/choosing_settings.md": (defaults,),
     "guide/distributed.md": (_distributed_tables,),
+    "guide/gpu.md": (_gpu_tables,),
     "guide/updates.md": (updates,),
     "guide/which_method.md": (which_method,),
     "papers/claims.md": (changes,),

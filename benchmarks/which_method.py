@@ -11,6 +11,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from sklearn.decomposition import PCA
+
 from benchmarks._store import STORED, store, stored
 from papers.display import markdown
 from unseen.comparison import compare
@@ -21,6 +23,7 @@ from unseen.datasets import (
     load_ca_grqc,
     load_filmtrust,
     load_ml100k,
+    load_nci_dream,
     load_yelp_3zones,
 )
 
@@ -35,13 +38,20 @@ def movielens(**options: Any) -> Case:
 
 
 def movielens_positives() -> Case:
-    cells = load_ml100k().observations
-    liked = cells.select(cells.values >= 4)
-    return liked.with_values(1.0 + 0 * liked.values), None, {"task": "positive"}
+    data = load_ml100k()
+    liked = data.observations.select(data.observations.values >= 4)
+    sides = {"row_features": data.row_features, "col_features": data.col_features}
+    return liked.with_values(1.0 + 0 * liked.values), None, {"task": "positive", **sides}
 
 
 def ratings(load: Callable[[], Any]) -> Case:
     return load().observations, None, {}
+
+
+def drugs() -> Case:
+    data = load_nci_dream()
+    calls = PCA(5, random_state=0).fit_transform(data.row_features)
+    return data.observations, None, {"row_features": calls}
 
 
 def labels() -> Case:
@@ -56,6 +66,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "MovieLens-100K, liked (4 or 5)": movielens_positives,
     "yelp-3zones": lambda: ratings(load_yelp_3zones),
     "FilmTrust": lambda: ratings(load_filmtrust),
+    "DREAM drug response": drugs,
     "ca-GrQc": lambda: (load_ca_grqc().observations, None, {"task": "links"}),
     "Bibtex": labels,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from html import escape
 from pathlib import Path
@@ -12,7 +13,16 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 STORED = ROOT / "benchmarks" / "stored"
-OURS, OTHERS, INK, SOFT = "#1f6fb4", "#aab4c0", "#223", "#556"
+OURS, OTHERS, INK, SOFT, GUESS, GROUND = "#1f6fb4", "#aab4c0", "#223", "#556", "#d9822b", "#ffffff"
+DARK = {
+    OURS: "#4a9be0",
+    OTHERS: "#6b7684",
+    INK: "#e6e9ee",
+    SOFT: "#b4bcc8",
+    GROUND: "#14181e",
+    "#c3cad2": "#4b5563",
+}
+"""Colours of the pictures for dark pages."""
 KNOWN = ("7..3.9", ".5.8..", "2..6.4", "..9..1", ".6..2.")
 FULL = ("754369", "351847", "275614", "639251", "467529")
 """Cells of the drawing: known (a dot is missing), and filled in. They illustrate; nothing was fitted."""
@@ -20,29 +30,32 @@ FULL = ("754369", "351847", "275614", "639251", "467529")
 
 def matrix() -> str:
     """A table with gaps, and the same without them and with one row more."""
-    cell, top = 40, 60
+    cell, top, right = 34, 44, 330
     parts = [
-        _text(20, 30, "What is known", weight="bold"),
-        _text(460, 30, "What unseen predicts", weight="bold"),
+        _text(12, 28, "What is known", weight="bold", size=18),
+        _text(right, 28, "What is predicted", weight="bold", size=18),
     ]
     for i, (row, filled) in enumerate(zip(KNOWN, FULL, strict=True)):
         for j, (digit, guess) in enumerate(zip(row, filled, strict=True)):
             y = top + i * cell
-            parts += _cell(20 + j * cell, y, cell, "" if digit == "." else digit, OURS)
-            parts += _cell(460 + j * cell, y, cell, guess, "#d9822b" if digit == "." else OURS)
-    below = top + len(KNOWN) * cell + 12
+            parts += _cell(12 + j * cell, y, cell, "" if digit == "." else digit, OURS)
+            parts += _cell(right + j * cell, y, cell, guess, GUESS if digit == "." else OURS)
+    below = top + len(KNOWN) * cell + 10
     for j, guess in enumerate("584637"):
-        parts += _cell(20 + j * cell, below, cell, "", OURS)
-        parts += _cell(460 + j * cell, below, cell, guess, "#d9822b")
+        parts += _cell(12 + j * cell, below, cell, "", OURS)
+        parts += _cell(right + j * cell, below, cell, guess, GUESS)
+    arrow = top + 2.5 * cell
+    under = below + cell + 20
     parts += [
-        _text(272, below + 18, "new row,"),
-        _text(272, below + 35, "by its features"),
-        _text(712, top + 24, "known cells", colour=OURS),
-        _text(712, top + 44, "predicted", colour="#a85d12"),
-        f'<path d="M300 {top + 92}h110m-14 -12l14 12l-14 12" fill="none" stroke="{SOFT}" stroke-width="4"/>',
+        f'<path d="M228 {arrow}h80m-14 -12l14 12l-14 12" fill="none" stroke="{SOFT}" stroke-width="4"/>',
+        _text(12, under, "new row, by its features", size=17),
+        f'<rect x="{right}" y="{under - 13}" width="15" height="15" rx="4" fill="{OURS}"/>',
+        _text(right + 21, under, "known", size=17),
+        f'<rect x="{right + 90}" y="{under - 13}" width="15" height="15" rx="4" fill="{GUESS}"/>',
+        _text(right + 111, under, "predicted", size=17),
     ]
     title = "A table with known cells and gaps; the same with all cells filled and a row for a newcomer"
-    return _picture(820, below + 60, title, parts)
+    return _picture(546, under + 14, title, parts)
 
 
 def speed() -> str:
@@ -107,7 +120,7 @@ def _stored(suite: str) -> Any:
 def _cell(x: float, y: float, size: int, digit: str, colour: str) -> list[str]:
     opacity = int(digit) / 12 if digit else 0
     square = f'x="{x}" y="{y}" width="{size - 4}" height="{size - 4}" rx="5"'
-    parts = [f'<rect {square} fill="#ffffff" stroke="#c3cad2"/>']
+    parts = [f'<rect {square} fill="{GROUND}" stroke="#c3cad2"/>']
     if digit:
         parts += [
             f'<rect {square} fill="{colour}" fill-opacity="{opacity:.2f}"/>',
@@ -121,18 +134,32 @@ def _picture(width: int, height: int, title: str, parts: list[str]) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" '
         'font-family="sans-serif" font-size="14">'
     )
-    ground = f'<rect width="{width}" height="{height}" rx="8" fill="#ffffff"/>'
+    ground = f'<rect width="{width}" height="{height}" rx="8" fill="{GROUND}"/>'
     return "\n".join([head, f"<title>{escape(title)}</title>", ground, *parts, "</svg>", ""])
 
 
-def _text(x: float, y: float, text: str, *, weight: str = "normal", colour: str = INK) -> str:
-    return f'<text x="{x:.4g}" y="{y:.4g}" font-weight="{weight}" fill="{colour}">{escape(text)}</text>'
+def _text(
+    x: float, y: float, text: str, *, weight: str = "normal", colour: str = INK, size: int | None = None
+) -> str:
+    large = f' font-size="{size}"' if size else ""
+    return (
+        f'<text x="{x:.4g}" y="{y:.4g}" font-weight="{weight}"{large} fill="{colour}">{escape(text)}</text>'
+    )
 
 
+def _dark(draw: Callable[[], str]) -> Callable[[], str]:
+    """The same picture for a dark page."""
+
+    def drawn() -> str:
+        return re.sub("|".join(DARK), lambda found: DARK[found[0]], draw())
+
+    return drawn
+
+
+DRAWN = {"matrix": matrix, "speed": speed, "accuracy": accuracy}
 PICTURES: dict[Path, Callable[[], str]] = {
-    DOCS / "matrix.svg": matrix,
-    DOCS / "speed.svg": speed,
-    DOCS / "accuracy.svg": accuracy,
+    **{DOCS / f"{name}.svg": draw for name, draw in DRAWN.items()},
+    **{DOCS / f"{name}-dark.svg": _dark(draw) for name, draw in DRAWN.items()},
 }
 
 if __name__ == "__main__":

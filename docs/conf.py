@@ -5,12 +5,17 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
 import matplotlib
+from sphinx.ext import autosummary
 
 import unseen
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from docs import reference
 
 matplotlib.use("agg")
 # Pages of names that are gone would stay, and be reported as orphans.
@@ -50,6 +55,10 @@ nb_execution_raise_on_error = True
 nb_merge_streams = True
 
 autosummary_generate = True
+# "(GIMC eq. 2)" does not end the sentence that a table shows.
+autosummary.WELL_KNOWN_ABBREVIATIONS = (*autosummary.WELL_KNOWN_ABBREVIATIONS, "eq.", "eqs.", "sec.")
+maximum_signature_line_length = 88
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"  # numpydoc's sections hold the types
 numpydoc_show_class_members = False  # the class template lists them
 numpydoc_validation_checks: set[str] = set()
@@ -69,6 +78,8 @@ html_theme = "pydata_sphinx_theme"
 html_static_path = ["_static"]
 html_css_files = ["unseen.css"]
 html_js_files = ["unseen.js"]
+html_favicon = "_static/unseen.svg"
+html_context = {"default_mode": "auto"}
 html_title = "unseen"
 html_show_sourcelink = False
 # Pages without pages below them need no navigation on the left.
@@ -80,6 +91,13 @@ highlight_language = "none"
 html_theme_options = {
     "show_toc_level": 2,
     "header_links_before_dropdown": 6,
+    "navbar_align": "left",
+    "logo": {
+        "image_light": "_static/unseen.svg",
+        "image_dark": "_static/unseen.svg",
+        "text": "unseen",
+        "alt_text": "unseen, front page",
+    },
     "navigation_with_keys": False,
     "show_prev_next": True,
     "secondary_sidebar_items": ["page-toc"],
@@ -113,6 +131,25 @@ def plain_formulas(app: Any, what: str, name: str, obj: Any, options: Any, lines
     lines[:] = out
 
 
+def at_work(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Say of a class what it is good at, what does the same, and what it shares with the others."""
+    if what != "class" or not name.startswith("unseen."):
+        return
+    short = name.rsplit(".", 1)[-1]
+    lines[:] = reference.shared_apart(lines)
+    if "See Also" not in lines:
+        place = next(
+            (n for n, line in enumerate(lines) if line in ("Notes", "References", "Examples")), len(lines)
+        )
+        lines[place:place] = reference.see_also(short)
+
+
+def good_at(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """After numpydoc: what stored comparisons say of a class, before its parameters."""
+    if what == "class" and name.startswith("unseen."):
+        lines += reference.what_it_is_good_at(name.rsplit(".", 1)[-1])
+
+
 def skip_foreign(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
     """Leave out what scikit-learn adds to every class; it is documented there."""
     origin = str(getattr(obj, "__module__", "") or "")
@@ -122,6 +159,8 @@ def skip_foreign(app: Any, what: str, name: str, obj: Any, skip: bool, options: 
 
 
 def setup(app: Any) -> None:
-    """Connect the two functions above."""
+    """Connect the functions above; numpydoc stands at 500."""
     app.connect("autodoc-process-docstring", plain_formulas, priority=100)
+    app.connect("autodoc-process-docstring", at_work, priority=200)
+    app.connect("autodoc-process-docstring", good_at, priority=800)
     app.connect("autodoc-skip-member", skip_foreign)

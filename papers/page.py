@@ -34,8 +34,9 @@ def make_page(outcomes: Sequence[Outcome]) -> Report:
     quick = any(outcome.quick for outcome in outcomes)
     known = [outcome.seconds for outcome in outcomes if outcome.seconds is not None]
     untimed = len(outcomes) - len(known)
+    what = "One table or figure" if len(outcomes) == 1 else f"{len(outcomes)} tables and figures"
     lead = (
-        f"{len(outcomes)} tables and figures of the papers, run again in {told(sum(known))}"
+        f"{what} of the papers, run again in {told(sum(known))}"
         + (f" ({untimed} of them without a clock, not counted). " if untimed else ". ")
         + ("This was a quick run: smaller sizes and fewer repetitions than the papers'. " if quick else "")
         + "Settings were chosen on validation data; test data were scored once."
@@ -91,5 +92,5 @@ def add_outcome(page: Report, outcome: Outcome) -> None:
         page.table(table.head, table.lines, caption=f"{name}. {table.note}".strip())
     figures = outcome.figures()
     if figures:
-        page.figures(figures)
+        page.figures(figures, wide=len(figures) == 1)
     page.table(["run time", "quick"], [[outcome.time(), "yes" if outcome.quick else "no"]])

@@ -18,7 +18,8 @@ import pytest
 import unseen
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted(page for part in (".", "guide", "papers") for page in (ROOT / "docs" / part).glob("*.md"))
+FOLDERS = (".", "concepts", "guide", "papers", "tutorials")
+PAGES = sorted(page for part in FOLDERS for page in (ROOT / "docs" / part).glob("*.md"))
 PUBLIC_MODULES = [
     "unseen",
     "unseen.baselines",

@@ -29,8 +29,10 @@ function addFilter(table, rows) {
 }
 
 document.addEventListener("DOMContentLoaded", () => {
-  // What scrolls can be reached by the keyboard.
-  for (const box of document.querySelectorAll("div.highlight pre, .bd-article table")) box.tabIndex = 0;
+  // What scrolls can be reached by the keyboard; the theme sees to blocks of code.
+  for (const box of document.querySelectorAll(".bd-article table, mjx-container[display]")) box.tabIndex = 0;
+  // Pictures of the gallery hide the text of their links.
+  for (const link of document.querySelectorAll(".sphx-glr-thumbcontainer a")) link.setAttribute("aria-label", link.textContent);
   for (const table of document.querySelectorAll("table")) {
     const heads = [...table.querySelectorAll("thead th")].map((head) => head.textContent.trim());
     const place = heads.indexOf("verdict");

@@ -63,7 +63,13 @@ figure img { display: block; width: 100%; height: auto; background: #ffffff; bor
   border-radius: 4px; }
 figcaption { font-size: .9rem; padding: .35rem .1rem; }
 @media (max-width: 40rem) { th, td { padding: .35rem .4rem; font-size: .85rem; }
-  .hint { display: block; } }
+  .hint { display: block; }
+  .words thead { display: none; }
+  .words tr { display: block; padding: .5rem 0; border-bottom: 1px solid var(--line); }
+  .words td { display: block; border: 0; padding: .1rem .4rem; }
+  .words td:empty { display: none; }
+  .words td:not(:first-child)::before { content: attr(data-of) ": "; color: var(--soft); }
+  .words td:first-child { font-weight: 600; } }
 """
 
 
@@ -186,7 +192,10 @@ class Report:
         Report
             Itself.
         """
-        lines = (f"<li>{escape(text)}<code>{escape(command)}</code></li>" for command, text in commands)
+        lines = (
+            f'<li>{escape(text)}<code tabindex="0">{escape(command)}</code></li>'
+            for command, text in commands
+        )
         self._parts.append(f'<h2>What next</h2><ul class="next">{"".join(lines)}</ul>')
         return self
 
@@ -223,8 +232,11 @@ class Report:
             bool(rows) and all(_is_number(row[place]) for row in rows) for place in range(len(headers))
         ]
         kinds = [' class="number"' if flag else "" for flag in numeric]
-        lines = ['<p class="hint">Wide table: it scrolls sideways.</p>'] if len(headers) > WIDE else []
-        lines.append('<div class="scroll" tabindex="0"><table>')
+        words = len(headers) > 2 and not any(numeric)  # such rows become lines where it is narrow
+        hint = len(headers) > WIDE and not words
+        lines = ['<p class="hint">Wide table: it scrolls sideways.</p>'] if hint else []
+        kind_of = "words" if words else "values"
+        lines.append(f'<div class="scroll" tabindex="0"><table class="{kind_of}">')
         if caption:
             lines.append(f"<caption>{escape(caption)}</caption>")
         cells = (
@@ -235,7 +247,11 @@ class Report:
             shown = [_cell(value) for value in row]
             if number == best:
                 shown[0] += f" {Badge(mark, 'good').html()}"
-            cells = (f"<td{kind}>{text}</td>" for text, kind in zip(shown, kinds, strict=True))
+            labels = [f' data-of="{escape(name)}"' if words else "" for name in headers]
+            cells = (
+                f"<td{kind}{label}>{text}</td>"
+                for text, kind, label in zip(shown, kinds, labels, strict=True)
+            )
             line = ' class="best"' if number == best else ""
             lines.append(f"<tr{line}>{''.join(cells)}</tr>")
         lines.append("</tbody></table></div>")

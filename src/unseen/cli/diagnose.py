@@ -106,7 +106,7 @@ def make_page(found: Diagnosis, cells: Observations, name: str, *, figures: bool
             "Left, the known cells, rows and columns sorted by connected block and by number of cells. "
             "Right, the share of rows and columns with at least so many cells."
         )
-        page.figures([(shown.figure_, caption)])
+        page.figures([(shown.figure_, caption)], wide=True)
     page.section("In numbers")
     for title, headers, rows in found.tables():
         page.table(headers, rows, caption=title)

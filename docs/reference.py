@@ -1,0 +1,225 @@
+"""What the pages of the reference say of a class beside its docstring.
+
+Where it stands in stored comparisons, which pages show it at work, which classes do the same in another
+way, and which of its options are described for all estimators at once (``docs/api/options.rst``).
+``conf.py`` puts it on the pages.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from unseen.docstrings import ENTRY, PARAMETERS
+
+ROOT = Path(__file__).parent.parent
+STORED = ROOT / "benchmarks" / "stored" / "which_method.json"
+OPTIONS = ROOT / "docs" / "api" / "options.rst"
+
+VALUES = ("BiasModel", "MatrixFactorization", "BayesianMF", "SoftImpute", "AugmentedMF")
+SIDES = ("IMC", "GIMC", "Maxide", "DirtyIMC", "SparseBilinear", "MixedLinear")
+POSITIVES = ("BiasMC", "ShiftMC", "SpectralFilter", "ItemNeighbors")
+LABELS = (
+    "RidgeOvA",
+    "LEML",
+    "GIMCClassifier",
+    "LinearOvA",
+    "ExMLDS",
+    "SLEEC",
+    "FastXML",
+    "PfastreXML",
+    "LabelTree",
+    "AnnexML",
+    "DXML",
+    "PDSparse",
+    "PPDSparse",
+)
+CLUSTERS = ("PUClustering", "GIMCClustering", "MCCC")
+LINKS = ("CommonNeighbors", "Katz", "SVDKatz", "TruncatedSVDLinks", "BlendedLinks")
+GROUPS = (VALUES, SIDES, POSITIVES, ("BiasIMC", "ShiftIMC"), LABELS, CLUSTERS, LINKS)
+"""Classes that do the same in another way."""
+BESIDE = {
+    "MatrixFactorization": ("Imputer", "IMC"),
+    "SoftImpute": ("Imputer", "Maxide"),
+    "Imputer": ("SoftImpute", "MatrixFactorization"),
+    "BayesianMF": ("solvers.Gibbs", "History"),
+    "AugmentedMF": ("diagnostics.diagnose",),
+    "IMC": ("MatrixFactorization", "BiasIMC"),
+    "Maxide": ("SoftImpute",),
+    "BiasMC": ("BiasIMC", "links.BlendedLinks"),
+    "BiasIMC": ("BiasMC", "IMC"),
+    "ShiftIMC": ("ShiftMC",),
+    "SpectralFilter": ("Blend",),
+    "ExMLDS": ("SPPMIEmbedding", "Blend"),
+    "SPPMIEmbedding": ("ExMLDS",),
+    "Blend": ("links.BlendedLinks",),
+    "Completion": ("Term", "MatrixFactorization", "IMC"),
+    "DiskCompleter": ("distributed.DaskCompleter",),
+    "DaskCompleter": ("distributed.DiskCompleter",),
+    "NMF": ("MatrixFactorization",),
+    "PMF": ("MatrixFactorization", "BayesianMF"),
+    "MMMF": ("MatrixFactorization",),
+    "OneBitMC": ("BiasMC",),
+    "LowDensityNMF": ("BiasMC",),
+    "Popularity": ("BiasMC", "SpectralFilter"),
+    "SpectralPairs": ("GIMCClustering",),
+}
+"""Further ones for a class, of other groups."""
+AT_WORK = {
+    VALUES: ("/guide/which_method", "/concepts/diagnose"),
+    SIDES: ("/concepts/cold_start", "/papers/mixed"),
+    POSITIVES: ("/concepts/blank_cells", "/papers/pu"),
+    ("BiasIMC", "ShiftIMC"): ("/concepts/cold_start", "/papers/pu"),
+    LABELS: ("/guide/many_labels", "/papers/exmlds"),
+    CLUSTERS: ("/papers/gimc_clustering",),
+    LINKS: ("/papers/pu_links",),
+    ("AugmentedMF",): ("/papers/amf",),
+    ("GIMC",): ("/papers/gimc_clustering",),
+    ("GIMCClassifier",): ("/papers/gimc",),
+    ("BayesianMF",): ("/how_good",),
+    ("Completion",): ("/guide/composing",),
+    ("DiskCompleter", "DaskCompleter"): ("/guide/distributed",),
+    ("NMF", "PMF", "MMMF"): ("/papers/amf",),
+    ("OneBitMC", "LowDensityNMF", "Popularity"): ("/papers/pu",),
+}
+"""Pages that show classes at work."""
+PATHS = {name: f"links.{name}" for name in LINKS}
+
+
+def group(name: str) -> tuple[str, ...]:
+    """Classes for the same task, the class itself among them."""
+    return next((classes for classes in GROUPS if name in classes), ())
+
+
+def pages(name: str) -> list[str]:
+    """Pages that show a class at work, the closest first."""
+    found = [page for classes, many in AT_WORK.items() if name in classes for page in reversed(many)]
+    return list(dict.fromkeys(reversed(found)))
+
+
+def see_also(name: str) -> list[str]:
+    """A section of numpydoc that names what does the same in another way."""
+    others = [PATHS.get(other, other) for other in group(name) if other != name]
+    others += [other for other in BESIDE.get(name, ()) if other not in others]
+    if not others:
+        return []
+    return ["", "See Also", "--------", *(f"unseen.{other}" for other in others), ""]
+
+
+@cache
+def cases() -> Any:
+    """Stored comparisons by the name of the data."""
+    return json.loads(STORED.read_text(encoding="utf-8"))["cases"]
+
+
+def standing(name: str) -> list[tuple[str, str, str, str, str]]:
+    """Data, measure, score of this class, best simple baseline, best of all: a line for each comparison."""
+    lines = []
+    for data, case in cases().items():
+        measure, sign = case["measures"][0], -1 if case["greater_is_better"] else 1
+        scores = {
+            entry["method"]: (sum(entry["scores"][measure]) / len(entry["scores"][measure]), entry)
+            for entry in case["entries"]
+            if entry["scores"]
+        }
+        ours = [method for method, (_, entry) in scores.items() if entry["estimator"] == name]
+        if not ours:
+            continue
+        order = sorted(scores, key=lambda method: sign * scores[method][0])
+        mine = min(ours, key=order.index)
+        simple = next(method for method in order if scores[method][1]["simple"])
+
+        def told(method: str, scores: dict[str, Any] = scores) -> str:
+            return f"{scores[method][1]['estimator']} {scores[method][0]:.4g}"
+
+        figure = f"{scores[mine][0]:.4g}"
+        lines.append(
+            (
+                data,
+                f"{measure}, {'more' if sign < 0 else 'less'} is better",
+                f"**{figure}**" if mine == order[0] else figure,
+                "itself" if simple == mine else told(simple),
+                "itself" if mine == order[0] else told(order[0]),
+            )
+        )
+    return lines
+
+
+def what_it_is_good_at(name: str) -> list[str]:
+    """Notes with the table of stored comparisons, and links to the pages that show the class at work."""
+    lines, shown = standing(name), pages(name)
+    if not lines and not shown:
+        return []
+    out = ["", ".. rubric:: What it is good at", ""]
+    if lines:
+        head = ("data", "measure", name, "best simple baseline", "best of all")
+        out += [
+            "Means over held-out parts, settings chosen inside the training part: what "
+            ":func:`unseen.comparison.compare` found on public data. :doc:`/guide/which_method` has the "
+            "intervals and the seconds.",
+            "",
+            ".. list-table::",
+            "   :header-rows: 1",
+            "",
+        ]
+        for line in (head, *lines):
+            out += [f"   {'* -' if place == 0 else '  -'} {text}" for place, text in enumerate(line)]
+        out.append("")
+    if shown:
+        out += ["At work: " + ", ".join(f":doc:`{page}`" for page in shown) + ".", ""]
+    return out
+
+
+def shared_apart(lines: list[str]) -> list[str]:
+    """A docstring with the options that all estimators share in a section of their own."""
+    try:
+        start = lines.index("Parameters") + 2
+    except ValueError:
+        return lines
+    end = start
+    while end < len(lines) and not (
+        end + 1 < len(lines) and lines[end].strip() and set(lines[end + 1].strip()) == {"-"}
+    ):
+        end += 1
+    own, shared, place = [], [], start
+    while place < end:
+        after = place + 1
+        while after < end and (lines[after].startswith(" ") or not lines[after].strip()):
+            after += 1
+        entry = [line for line in lines[place:after] if line.strip()]
+        found = ENTRY.match(f"    {lines[place]}")
+        named = found is not None and found[1] in PARAMETERS
+        meaning = " ".join(line.strip() for line in entry[1:])
+        (shared if named and found and meaning == PARAMETERS[found[1]][1] else own).extend(entry)
+        place = after
+    if not shared or not own:
+        return lines
+    return [*lines[:start], *own, "", "Other Parameters", "----------------", *shared, "", *lines[end:]]
+
+
+def options() -> str:
+    """The page of the options that estimators share."""
+    out = [
+        "Options of all estimators",
+        "=========================",
+        "",
+        "These mean the same wherever they occur; the page of a class lists them as other parameters,",
+        "with its own defaults. What a class describes itself under one of these names differs there.",
+        "",
+        ".. list-table::",
+        "   :header-rows: 1",
+        "",
+        "   * - option",
+        "     - type",
+        "     - meaning",
+    ]
+    for name, (kind, meaning) in PARAMETERS.items():
+        out += [f"   * - ``{name}``", f"     - {kind}", f"     - {meaning}"]
+    return "\n".join([*out, ""])
+
+
+if __name__ == "__main__":
+    OPTIONS.write_text(options(), encoding="utf-8")
+    print(OPTIONS)
