@@ -12,7 +12,7 @@ from scipy import sparse
 from unseen.linalg.admm import sparse_fit_regression
 from unseen.linalg.blocked import inner
 from unseen.linalg.cg import column_products, conjugate_gradients
-from unseen.linalg.ridge import RidgeSystem, feature_gram
+from unseen.linalg.ridge import RidgeSystem, feature_gram, ridge
 from unseen.parallel import one_blas_thread
 
 METHODS = ("primal", "dual", "cg")
@@ -148,3 +148,16 @@ def test_a_large_l1_makes_all_fitted_values_small() -> None:
     mild = sparse_fit_regression(X, T, reg=1.0, l1=0.01).coefficients
     strong = sparse_fit_regression(X, T, reg=1.0, l1=10.0).coefficients
     assert np.abs(X @ strong).max() < 1e-2 < np.abs(X @ mild).max()
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_features_far_from_zero_lose_little_in_float32(intercept: bool) -> None:
+    """A Gram matrix in float32 keeps nothing of what tells such rows apart."""
+    rng = np.random.default_rng(0)
+    X = (1000.0 + rng.standard_normal((2000, 12))).astype(np.float32)
+    Y = (X - 1000.0) @ rng.standard_normal((12, 3))
+    found, offsets = ridge(X, Y, 1.0, intercept=intercept)
+    best, best_offsets = ridge(X.astype(np.float64), Y, 1.0, intercept=intercept)
+    gap = (X.astype(np.float64) - 1000.0) @ (found - best)
+    assert np.abs(gap).max() < 0.01 * np.abs(Y).max()
+    assert (offsets != 0).any() == (best_offsets != 0).any() == intercept

@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 import numpy as np
 from scipy import linalg, sparse
 
-from unseen.linalg.blocked import gram
+from unseen.linalg.blocked import in_blocks
 from unseen.linalg.cg import column_products, conjugate_gradients
 from unseen.linalg.designs import as_design
 from unseen.typing import CSR, Array, Features, FloatArray
@@ -30,10 +30,21 @@ Method = Literal["primal", "dual", "cg"]
 def feature_gram(X: Features, *, n_threads: int = 1) -> FloatArray:
     """``X' X`` as a dense float64 matrix.
 
+    Multiplied in float64, too: of features far from zero, float32 keeps little that tells rows apart.
     Sparse rows are multiplied as such where they are short, else in dense blocks of rows.
     """
     if not sparse.issparse(X):
-        return gram(np.asarray(X), n_threads=n_threads)
+        dense = np.asarray(X)
+        step = max(1, CELLS_AT_ONCE // max(dense.shape[1], 1))
+
+        def task(rows: slice) -> Array:
+            wide = dense[rows].astype(np.float64, copy=False)
+            return wide.T @ wide
+
+        squares: Array = np.zeros((dense.shape[1], dense.shape[1]))
+        for part in in_blocks(task, len(dense), n_threads, block_rows=step):
+            squares += part
+        return squares
     csr = sparse.csr_array(X)
     counts = np.diff(csr.indptr).astype(np.float64)
     step = max(1, CELLS_AT_ONCE // max(csr.shape[1], 1))
