@@ -45,15 +45,15 @@ class System(NamedTuple):
 SEEDED: Setting = {"random_state": 0}
 ENSEMBLE = {**SEEDED, "n_learners": 5}
 SYSTEMS: dict[str, System] = {
-    "FastXML": System("FastXML", SEEDED, grid(C=(1.0, 3.0), max_leaf=(10,))),
+    "FastXML": System("FastXML", SEEDED, grid(C=(1.0, 3.0))),
     "PfastreXML": System("PfastreXML", SEEDED, grid(C=(1.0, 3.0)), grid(tree_weight=(0.8, 0.95))),
     "PDSparse": System(
-        "PDSparse", SEEDED, grid(C=(0.3, 1.0, 10.0, 1000.0), l1=(0.01, 0.1, 1.0), max_iter=(10, 60))
+        "PDSparse", {**SEEDED, "max_iter": 60}, grid(C=(1.0, 10.0, 1000.0), l1=(0.01, 0.1, 1.0))
     ),
-    "PPDSparse": System("PPDSparse", SEEDED, grid(C=(0.3, 1.0, 3.0), l1=(0.01, 0.1, 0.3))),
-    "AnnexML": System("AnnexML", ENSEMBLE, grid(gamma=(4.0, 10.0), max_iter=(5, 10)), grid(k=(10, 25, 70))),
-    "DXML": System("DXML", SEEDED, grid(max_iter=(15, 40), dropout=(0.2, 0.5)), grid(k=(10, 25, 70))),
-    "LabelTree": System("LabelTree", SEEDED, grid(C=(0.1, 0.3, 1.0)), grid(beam=(10,))),
+    "PPDSparse": System("PPDSparse", SEEDED, grid(C=(0.3, 1.0), l1=(0.01, 0.1))),
+    "AnnexML": System("AnnexML", ENSEMBLE, grid(gamma=(4.0, 10.0)), grid(k=(10, 25, 70))),
+    "DXML": System("DXML", SEEDED, grid(dropout=(0.2, 0.5)), grid(k=(10, 25, 70))),
+    "LabelTree": System("LabelTree", SEEDED, grid(C=(0.1, 0.3, 1.0))),
     "LabelTree, k-means": System(
         "LabelTree", {**SEEDED, "branching": 16, "balanced": False, "max_leaf": 20}, grid(C=(0.1, 0.3, 1.0))
     ),

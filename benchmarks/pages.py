@@ -22,6 +22,7 @@ from benchmarks import (
     exmlds_speed,
     gimc_speed,
     how_good,
+    label_systems,
     mixed_cold,
     mixed_scale,
     updates,
@@ -48,6 +49,7 @@ SUITES = {
     "papers/claims.md": (changes,),
     "papers/exmlds.md": (exmlds_speed,),
     "papers/gimc.md": (gimc_speed,),
+    "papers/label_systems.md": (label_systems,),
     "papers/mixed.md": (mixed_cold, mixed_scale),
 }
 """Where tables of suites stand on a page; each module has ``tables()``."""

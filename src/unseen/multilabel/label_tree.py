@@ -22,6 +22,8 @@ BLOCK_WEIGHTS = 1 << 22
 """Weights, classifiers times features, that are learned at a time."""
 BLOCK_PAIRS = 1 << 22
 """Rows of classifiers that are learned from at a time."""
+PAIRS_AT_A_TIME = 1 << 20
+"""Scores of rows and children of nodes that exist at a time."""
 ROWS_AT_A_TIME = 2048
 
 
@@ -190,7 +192,10 @@ class LabelTree(MultiLabelClassifier):
         return total.toarray() if self.multi_class_ else total  # few classes, many labels
 
     def _block_rows(self) -> int:
-        return super()._block_rows() if self.multi_class_ else ROWS_AT_A_TIME
+        widest = max(int(np.diff(tree.starts).max()) for tree in self.trees_)
+        fitting = PAIRS_AT_A_TIME // (min(self.beam, self.n_labels_) * widest)
+        limit = super()._block_rows() if self.multi_class_ else ROWS_AT_A_TIME
+        return max(1, min(fitting, limit))
 
 
 def _column(matrix: Any, number: int) -> IndexArray:
