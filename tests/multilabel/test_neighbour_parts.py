@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from unseen import SLEEC, ExMLDS
+from unseen.exceptions import ConvergenceWarning
 from unseen.multilabel.learners import Learner, LearnerSearch, Part
 from unseen.multilabel.neighbours import NeighbourIndex, votes
 from unseen.multilabel.partition import assign, graph_partition, spherical_kmeans
@@ -204,3 +206,19 @@ def test_combined_scores_are_two_unit_vectors_and_never_nan() -> None:
                 wanted = wanted + score / np.linalg.norm(score)
         assert np.allclose(dense[row], wanted)
     assert np.allclose(np.linalg.norm(dense[-1]), np.linalg.norm(by_votes[-1]) > 0)
+
+
+def test_sleec_notes_its_errors_and_says_when_it_has_not_settled() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 6))
+    Y = sparse.csr_array((X @ rng.standard_normal((6, 12)) > 1.5) * 1.0)
+    done = SLEEC(n_components=4, n_neighbors=10, k=5, random_state=0).fit(X, Y)
+    errors = [step["error"] for step in done.history_]
+    assert done.converged_
+    assert len(errors) == done.n_iter_ > 3
+    assert all(np.diff(errors) <= 0)
+    with pytest.warns(ConvergenceWarning, match="a part stopped at max_iter"):
+        short = SLEEC(n_components=4, n_neighbors=10, k=5, max_iter=2, random_state=0).fit(X, Y)
+    assert not short.converged_
+    assert [step["error"] for step in short.history_] == errors[:2]
+    assert not hasattr(ExMLDS(n_components=4, n_neighbors=10, k=5, random_state=0).fit(X, Y), "converged_")

@@ -95,7 +95,11 @@ class _SharedFit:
         for learner in model.learners_:
             done = [next(found) for _ in learner.parts]
             learners.append(Learner(learner.directions, [part for part, _ in done]))
-            model.n_iter_ = max(model.n_iter_, *(n_iter for _, n_iter in done))
+            for _, notes in done:
+                model.n_iter_ = max(model.n_iter_, notes["n_iter_"])
+                model.history_ = [*model.history_, *notes["history_"]]
+                if "converged_" in notes:
+                    model.converged_ = notes["converged_"] and getattr(model, "converged_", True)
         model.learners_ = learners
 
     def submit(self, X: Features, Y: CSR, rows: IndexArray, rng: np.random.Generator, n_threads: int) -> Any:
@@ -121,8 +125,9 @@ class _SharedFit:
 
 def _fit_part(
     estimator: NeighbourClassifier, X: Features, Y: CSR, rows: IndexArray, rng: np.random.Generator
-) -> tuple[Part, int]:
+) -> tuple[Part, dict[str, Any]]:
     model = copy(estimator)  # workers may run several parts of one estimator at a time
     model.n_iter_ = 1
     part = model._fit_part(X, Y, rows, rng, 1)
-    return part, model.n_iter_
+    noted = ("n_iter_", "history_", "converged_")
+    return part, {name: value for name, value in vars(model).items() if name in noted}

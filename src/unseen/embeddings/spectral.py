@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -59,12 +60,18 @@ class Embedding:
         Of the matrix that was factorised, decreasing; all zero for methods that factorise nothing.
     n_iter : int
         Products with that matrix, or sweeps.
+    history : list of dict
+        What was noted in each sweep.
+    converged : bool or None
+        Whether sweeps came to rest; None where that is not asked.
     """
 
     instances: FloatArray
     labels: FloatArray | None
     eigenvalues: FloatArray
     n_iter: int
+    history: Sequence[dict[str, float]] = ()
+    converged: bool | None = None
 
 
 @dataclass(frozen=True)

@@ -81,6 +81,8 @@ def svp(
     rest, error, n_iter = target.data, _rms(target.data), 0
     values: FloatArray = np.zeros(n_components)
     start: FloatArray | None = None
+    history: list[dict[str, float]] = []
+    settled = True
     with one_blas_thread():
         while n_iter < max_iter and eta >= SMALLEST_STEP * first and error > 0:
             n_iter += 1
@@ -90,6 +92,7 @@ def svp(
             new, new_values = scaled_vectors(found, n_components)
             fitted = kernels.sddmm(target.indptr, target.indices, new, new, n_threads=n_threads)
             new_error = _rms(target.data - fitted)
+            history.append({"error": min(new_error, error), "step": eta})
             if new_error >= error:
                 eta /= 2.0
                 continue
@@ -97,6 +100,8 @@ def svp(
             Z, values, start, rest, error = new, new_values, found.vectors, target.data - fitted, new_error
             if gain < tol:
                 break
+        else:
+            settled = eta < SMALLEST_STEP * first or error == 0
     if (missing := int(np.sum(values == 0))) and Z.shape[1]:
         warnings.warn(
             f"{missing} of n_components={n_components} dimensions are zero: fewer are enough.",
@@ -105,7 +110,7 @@ def svp(
         )
     out = np.zeros((n, n_components), dtype=np.float32 if Y.dtype == np.float32 else np.float64)
     out[:, : Z.shape[1]] = Z
-    return Embedding(out, None, values, n_iter)
+    return Embedding(out, None, values, n_iter, history, settled)
 
 
 def cosine_graph(

@@ -140,14 +140,6 @@ class DXML(NeighbourClassifier):
         check_fraction("dropout", self.dropout, include_low=True)
         check_positive("learning_rate", self.learning_rate)
 
-    def _fit(self, X: Features, Y: CSR) -> None:
-        self._losses: list[dict[str, Any]] = []
-        try:
-            super()._fit(X, Y)
-            self.history_ = self._losses
-        finally:
-            del self._losses
-
     def _embed(self, Y: CSR, rng: np.random.Generator, n_threads: int) -> LabelEmbedding:
         together = sparse.csr_array(Y.T.astype(np.float64) @ Y.astype(np.float64))
         together.setdiag(0.0)
@@ -177,5 +169,4 @@ class DXML(NeighbourClassifier):
             max_iter=self.max_iter,
             rng=rng,
         )
-        self._losses += [{"loss": loss} for loss in losses]
-        return Learned(found, None, self.max_iter)
+        return Learned(found, None, self.max_iter, [{"loss": loss} for loss in losses])

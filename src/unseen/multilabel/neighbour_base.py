@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from unseen.exceptions import ConvergenceWarning
 from unseen.multilabel.base import MultiLabelClassifier
 from unseen.multilabel.learners import Learner, LearnerSearch, Part
 from unseen.multilabel.partition import graph_partition, spherical_kmeans
@@ -47,11 +50,17 @@ class LabelEmbedding:
         Of the labels, where they are embedded too.
     n_iter : int
         Rounds that it took.
+    history : list of dict
+        What was noted in each round.
+    converged : bool or None
+        Whether the rounds came to rest; None for those that are so many and no more.
     """
 
     rows: FloatArray
     labels: FloatArray | None = None
     n_iter: int = 1
+    history: Sequence[dict[str, float]] = ()
+    converged: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -66,11 +75,17 @@ class Learned:
         Embeddings of labels.
     n_iter : int
         Rounds that it took.
+    history : list of dict
+        What was noted in each round.
+    converged : bool or None
+        Whether the rounds came to rest; None for those that are so many and no more.
     """
 
     map: LinearMap
     label_points: FloatArray | None = None
     n_iter: int = 1
+    history: Sequence[dict[str, float]] = ()
+    converged: bool | None = None
 
 
 class NeighbourClassifier(MultiLabelClassifier):
@@ -108,16 +123,17 @@ class NeighbourClassifier(MultiLabelClassifier):
         lengths = np.diff(Y.indptr)
         known = np.flatnonzero(lengths > 0)
         targets = np.zeros((Y.shape[0], self.n_components), dtype=X.dtype)
-        label_points, n_iter = None, 1
+        label_points, found = None, None
         if known.size:
             found = self._embed(Y[known] if known.size < len(lengths) else Y, rng, n_threads)
-            n_iter = found.n_iter
             targets[known, : found.rows.shape[1]] = found.rows
             if found.labels is not None:
                 label_points = np.zeros((Y.shape[1], self.n_components), dtype=X.dtype)
                 label_points[:, : found.labels.shape[1]] = found.labels
         linear = regress(X, targets, self.reg, l1=self.l1, prune=self.prune, n_threads=n_threads)
-        return Learned(linear, label_points, n_iter)
+        if found is None:
+            return Learned(linear)
+        return Learned(linear, label_points, found.n_iter, found.history, found.converged)
 
     def _check_parameters(self) -> None:
         check_count("n_components", self.n_components)
@@ -147,10 +163,18 @@ class NeighbourClassifier(MultiLabelClassifier):
         self.labels_ = Y if kept.size == Y.shape[0] else Y[kept]
         self.label_counts_ = np.bincount(self.labels_.indices, minlength=Y.shape[1]).astype(np.int64)
         self.n_iter_ = 1
+        self.history_: list[dict[str, Any]] = []
+        self.__dict__.pop("converged_", None)
         self.learners_ = [
             self._fit_learner(features, self.labels_, rng, n_threads) for _ in range(self.n_learners)
         ]
-        self.history_: list[dict[str, Any]] = []
+        if not getattr(self, "converged_", True):
+            warnings.warn(
+                "a part stopped at max_iter before its embedding settled; raise max_iter, or tol if this is "
+                "accurate enough",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
 
     def _fit_learner(self, X: Features, Y: CSR, rng: np.random.Generator, n_threads: int) -> Learner:
         wanted = X.shape[0] // ROWS_A_PART if self.n_clusters == "auto" else self.n_clusters
@@ -180,6 +204,9 @@ class NeighbourClassifier(MultiLabelClassifier):
         own, labels = (X, Y) if rows.size == X.shape[0] else (X[rows], Y[rows])
         found = self._learn_map(own, labels, rng, n_threads)
         self.n_iter_ = max(self.n_iter_, int(found.n_iter))
+        self.history_ = [*self.history_, *found.history]
+        if found.converged is not None:
+            self.converged_ = found.converged and getattr(self, "converged_", True)
         return Part(rows, found.map, found.map.apply(own, n_threads=n_threads), found.label_points)
 
     def _scaled(self, X: Features) -> Features:

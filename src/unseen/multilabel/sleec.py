@@ -83,6 +83,10 @@ class SLEEC(NeighbourClassifier):
         Labels of the training rows that vote.
     label_counts_ : array of shape (n_labels,)
         Training rows of each label.
+    history_ : list of dict
+        Error on Omega after each projection and its step, one part after the other.
+    converged_ : bool
+        Whether all parts settled within `max_iter` projections.
 
     Examples
     --------
@@ -153,4 +157,4 @@ class SLEEC(NeighbourClassifier):
             rng=rng,
             n_threads=n_threads,
         )
-        return LabelEmbedding(found.instances, None, found.n_iter)
+        return LabelEmbedding(found.instances, None, found.n_iter, found.history, found.converged)
