@@ -21,6 +21,8 @@ __all__ = ["EXPERIMENT"]
 RHO, GROUPS, SEEDS = 0.9, 10, 2
 RANK = 10
 """Of the paper's matrix U U'."""
+LARGEST_OF_PAPER = 1000
+"""Rows up to which that matrix is run."""
 ALPHAS = (0.5, 0.75, 0.9, 0.95, 0.975, 0.99)
 CUTS = ("half", "midpoint", "prior")
 
@@ -118,7 +120,7 @@ def units(quick: bool) -> list[Unit]:
         Unit(f"{task.__name__} n={n} seed={seed}", partial(task, n, seed))
         for n in sizes
         for seed in range(1 if quick else SEEDS)
-        for task in (probabilities, labels, scaled, median)
+        for task in (probabilities, labels, *((scaled, median) if n <= LARGEST_OF_PAPER else ()))
     ]
 
 
