@@ -160,17 +160,23 @@ def main() -> None:
                 if model == "NMF()" and part.train.values.min() < 0:
                     continue
                 found = fitted(known[model], part, part.features if model in WITH else {})
-                fits.append({"data": name, "part": number, "model": model, **found})
+                fits.append({"data": name, "part": number, "model": model, **found, "alone": ALONE})
                 print(fits[-1], flush=True)
-                store("defaults", {"threads": THREADS, "alone": ALONE, "fits": fits})
+                store("defaults", {"threads": THREADS, "fits": fits})
 
 
 def defaults_table(results: dict[str, Any]) -> str:
-    """A line for each model: its RMSE on each data set, bold where it is above that of the biases."""
+    """A line for each model: its RMSE on each data set, bold where it is above that of the biases.
+
+    "(=)" says that each fit itself named the biases as enough.
+    """
     found: dict[tuple[str, str], list[float]] = {}
+    said: dict[tuple[str, str], bool] = {}
     fits = results["fits"]
     for fit in fits:
-        found.setdefault((fit["data"], fit["model"]), []).append(fit["rmse"])
+        key = fit["data"], fit["model"]
+        found.setdefault(key, []).append(fit["rmse"])
+        said[key] = said.get(key, True) and fit["says_baseline"]
     data = [name for name in DATA if any(one == name for one, _ in found)]
     lines = []
     for model in ("BiasModel()", *WITHOUT, *WITH):
@@ -181,14 +187,12 @@ def defaults_table(results: dict[str, Any]) -> str:
                 line.append("")
                 continue
             error, base = np.mean(errors), np.mean(found[name, "BiasModel()"])
-            line.append(f"**{error:.4f}**" if error > base else f"{error:.4f}")
-        slowest = max(
-            (fit["seconds"] for fit in fits if (fit["data"], fit["model"]) == (data[0], model)), default=0
-        )
-        line.append(f"{slowest:.1f}" if results["alone"] else "")
+            shown, level = f"{error:.4f}", f"{base:.4f}"
+            line.append(f"**{shown}**" if shown > level else shown + " (=)" * said[name, model])
+        timed = [fit for fit in fits if (fit["data"], fit["model"]) == (data[0], model) and fit["alone"]]
+        line.append(f"{max(fit['seconds'] for fit in timed):.1f}" if timed else "")
         lines.append(line)
-    seconds = [f"seconds on {data[0]}, the slowest fit"] if results["alone"] else []
-    return markdown(["", *data, *seconds], [line[: 1 + len(data) + len(seconds)] for line in lines])
+    return markdown(["", *data, f"seconds on {data[0]}, the slowest fit"], lines)
 
 
 def tables() -> dict[str, str]:

@@ -9,7 +9,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
+from hypothesis import given as given_by
+from hypothesis import settings
+from hypothesis import strategies as st
 
 import unseen
 from unseen import Observations, baselines, links
@@ -21,6 +25,7 @@ from unseen.model_selection import GridSearch
 NODES = [f"n{number:02d}" for number in range(14)]
 FEW = {"max_iter": 5, "random_state": 0, "rank": 2, "n_jobs": 1}
 OWN: dict[str, dict[str, Any]] = {"MMMF": {"max_iter": 20}, "ShiftMC": {"rho": 0.5}, "ShiftIMC": {"rho": 0.5}}
+NO_WEIGHTS = {"LowDensityNMF"}
 COMPLETERS = sorted(
     {
         found
@@ -164,3 +169,61 @@ def test_a_search_speaks_ids() -> None:
         unseen.BiasMC(rank=2, alpha=0.9, random_state=0), {"reg": [0.5]}, cv=2, scoring="recall@3"
     )
     assert 0 <= ranked.fit(cells(table.assign(stars=1.0))).best_score_ <= 1
+
+
+# -- the order in which a frame has its lines ------------------------------------------------
+
+
+def features_of(side: str) -> pd.DataFrame:
+    rng = np.random.default_rng(len(side))
+    kinds = np.where(rng.random(len(NODES)) < 0.5, "left", "right")
+    return pd.DataFrame({side: NODES, "size": rng.normal(size=len(NODES)), "kind": kinds})
+
+
+def answers(cls: type, turned: np.random.Generator | None) -> pd.DataFrame:
+    """Predictions by id of a fit to a frame, to its features where the model takes some, in any order."""
+    known = inspect.signature(cls).parameters
+    options = {name: value for name, value in FEW.items() if name in known} | OWN.get(cls.__name__, {})
+
+    def order(table: pd.DataFrame) -> Any:
+        if turned is None:
+            return table
+        mixed = table.iloc[turned.permutation(len(table))]
+        return pl.from_pandas(mixed) if turned.random() < 0.5 else mixed.reset_index(drop=True)
+
+    lines = frame(cls)
+    weighed = not issubclass(cls, links.base.LinkCompleter) and cls.__name__ not in NO_WEIGHTS
+    about = {"weight": "counts"} if weighed else {}
+    lines["counts"] = 1.0 + np.arange(len(lines)) % 3
+    given = {f"{side}_features": order(features_of(name)) for side, name in (("row", "who"), ("col", "whom"))}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        X = Observations.from_frame(order(lines), row="who", col="whom", value="stars", **about)
+        try:
+            model = cls(**options).fit(X, **given)
+        except ValueError:  # takes none
+            model = cls(**options).fit(X)
+    found = model.predict_entries(np.repeat(NODES, len(NODES)), NODES * len(NODES))
+    lists = model.recommend(NODES, k=4, as_frame=True)
+    lists = lists if isinstance(lists, pd.DataFrame) else lists.to_pandas()
+    return pd.concat([pd.DataFrame({"found": found}), lists], axis=1)
+
+
+@pytest.mark.parametrize("cls", COMPLETERS, ids=lambda cls: cls.__name__)
+@settings(max_examples=2, deadline=None)
+@given_by(seed=st.integers(0, 2**31))
+def test_any_order_of_cells_and_features_gives_the_same_answers_by_id(cls: type, seed: int) -> None:
+    pd.testing.assert_frame_equal(answers(cls, None), answers(cls, np.random.default_rng(seed)))
+
+
+def test_an_order_that_is_taken_by_position_would_be_seen() -> None:
+    people = features_of("who")
+    wrong = people.assign(who=np.roll(NODES, 1))
+    X = cells(frame(unseen.IMC))
+    right, other = (
+        unseen.IMC(2, reg=0.1, random_state=0, max_iter=5)
+        .fit(X, row_features=given)
+        .predict_entries(NODES, NODES)
+        for given in (people, wrong)
+    )
+    assert not np.allclose(right, other, rtol=1e-3)

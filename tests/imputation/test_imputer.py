@@ -146,3 +146,11 @@ def test_checks_of_scikit_learn() -> None:
         "check_estimator_sparse_tag": "sparse tables are refused",
     }
     check_estimator(Imputer(), expected_failed_checks=own, on_skip=None, on_fail="raise")
+
+
+def test_what_is_no_number_is_named_by_column_and_row() -> None:
+    table = pd.DataFrame({"age": [1.0, np.nan, 3.0], "town": ["7", "Rome", None]})
+    with pytest.raises(InvalidDataError, match="column 'town' has 'Rome' in row 1"):
+        Imputer().fit(table)
+    with pytest.raises(InvalidDataError, match="infinity at row 2, column 'age'"):
+        Imputer().fit(pd.DataFrame({"age": [1.0, np.nan, np.inf], "size": [1.0, 2.0, 3.0]}))

@@ -19,7 +19,7 @@ from unseen.validation import as_frame, check_choice
 if TYPE_CHECKING:
     from unseen.data.observations import Observations
 
-__all__ = ["FrameBackend", "FrameCells", "frame_to_triples", "open_frame", "triples_to_frame"]
+__all__ = ["FrameBackend", "FrameCells", "first_other", "frame_to_triples", "open_frame", "triples_to_frame"]
 
 FrameBackend: TypeAlias = Literal["pandas", "polars", "pyarrow"]
 IdIndices: TypeAlias = npt.NDArray[np.int64]
@@ -144,22 +144,28 @@ def _numbers(series: nw.Series[Any], name: str) -> Array:
     """Values of a column as floats, NaN where there is none."""
     if not (series.dtype.is_numeric() or series.dtype == nw.Boolean):
         raise InvalidDataError(
-            f"column {name!r} must hold numbers, got {series.dtype}{_first_other(series)}."
+            f"column {name!r} must hold numbers, got {series.dtype}{_said(first_other(series))}."
         )
     kind = nw.Float32 if series.dtype == nw.Float32 else nw.Float64
     return series.cast(kind).to_numpy()
 
 
-def _first_other(series: nw.Series[Any]) -> str:
-    """Where a column that should hold numbers has something else, as words."""
+def first_other(series: nw.Series[Any]) -> tuple[int, str] | None:
+    """The first row of a column that holds no number and is not empty, and what it holds."""
+    if series.dtype.is_numeric() or series.dtype == nw.Boolean:
+        return None
     for row, value in enumerate(series.to_list()):
-        if value is None:
-            continue
         try:
-            float(value)
+            float(0.0 if value is None else value)
         except (TypeError, ValueError):
-            return f", with {str(value)!r:.60} in row {row}"
-    return "; to_numeric() of pandas or cast() of polars reads numbers from text"
+            return row, str(value)
+    return None
+
+
+def _said(other: tuple[int, str] | None) -> str:
+    if other is None:
+        return "; to_numeric() of pandas or cast() of polars reads numbers from text"
+    return f", with {other[1]!r:.60} in row {other[0]}"
 
 
 def _moments(series: nw.Series[Any], name: str) -> Array:

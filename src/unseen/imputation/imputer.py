@@ -10,11 +10,12 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import _check_feature_names, _check_feature_names_in, check_is_fitted
 
+from unseen.data.frames import first_other
 from unseen.exceptions import InvalidDataError, ParameterError
 from unseen.imputation.gaussian import Gaussian, fill_gaps, learn_gaussian, pairwise_gaussian
 from unseen.parallel import one_blas_thread
 from unseen.typing import Array, FloatArray
-from unseen.validation import check_n_jobs, check_rng
+from unseen.validation import as_frame, check_n_jobs, check_rng
 
 __all__ = ["Imputer"]
 
@@ -134,7 +135,7 @@ class Imputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if len(self.kept_) < len(counts):
             empty = np.flatnonzero(counts == 0)
             warnings.warn(
-                f"columns {list(self._names(X)[empty][:5])} have no observed cell and are left out "
+                f"columns {self._names(X)[empty][:5].tolist()} have no observed cell and are left out "
                 "(keep_empty_features=True keeps them)",
                 UserWarning,
                 stacklevel=2,
@@ -285,14 +286,16 @@ def _read(X: Any) -> FloatArray:
             "X is sparse, and in a table of measurements an absent cell is a gap: pass a dense array or a "
             "frame with NaN"
         )
-    values = X.to_numpy(dtype=float, na_value=np.nan) if hasattr(X, "iloc") else np.asarray(X)
-    if np.iscomplexobj(values):
-        raise InvalidDataError("Complex data not supported: X must hold real numbers")
     try:
+        values = X.to_numpy(dtype=float, na_value=np.nan) if hasattr(X, "iloc") else np.asarray(X)
+        if np.iscomplexobj(values):
+            raise InvalidDataError("Complex data not supported: X must hold real numbers")
         values = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
+        if isinstance(error, InvalidDataError):
+            raise
         raise InvalidDataError(
-            f"X must hold numbers, with NaN at gaps ({error}); encode text columns first"
+            f"X must hold numbers, with NaN at gaps{_where_text(X)} ({error}); encode text columns first"
         ) from None
     if values.ndim != 2:
         raise InvalidDataError(
@@ -305,5 +308,16 @@ def _read(X: Any) -> FloatArray:
             )
     if np.isinf(values).any():
         row, col = np.argwhere(np.isinf(values))[0]
-        raise InvalidDataError(f"X holds infinity at row {row}, column {col}; only NaN stands for a gap")
+        name = repr(X.columns[col]) if hasattr(X, "columns") else col
+        raise InvalidDataError(f"X holds infinity at row {row}, column {name}; only NaN stands for a gap")
     return values
+
+
+def _where_text(X: Any) -> str:
+    """The first column of a frame that holds something else than numbers, as words."""
+    frame = as_frame(X, "X")
+    for name in () if frame is None else frame.columns:
+        found = first_other(frame[name])
+        if found is not None:
+            return f", and column {name!r} has {found[1]!r:.60} in row {found[0]}"
+    return ""
