@@ -106,6 +106,7 @@ def test_integers_are_recognised_as_a_whole_column(tmp_path, parser, ids, wanted
         (TEXT + "carl,x1,good\n", "line 5: 'good' is not a number"),
         (TEXT + "carl,x1,1_0\n", "line 5: '1_0' is not a number"),
         (TEXT + ",x1,2\n", "line 5: an id is empty"),
+        (TEXT + "ann\0,x1,2\n", "no id may end in NUL"),
         (TEXT + "carl,x1,inf\n", "line 5: 'inf' is infinite"),
         (TEXT + "carl,x1,1e999\n", "line 5: '1e999' is infinite"),
     ],

@@ -67,6 +67,7 @@ def test_padding_never_becomes_an_id():
         (["a", float("nan")], "null in row 1"),
         ([[1, 2]], "one-dimensional"),
         ([True, False], "got bool"),
+        (["x", "x\0"], r"'x\\x00' in row 1: no id may end in NUL"),
     ],
 )
 def test_unusable_ids_are_refused(ids, message):

@@ -238,7 +238,7 @@ class _TextTable:
                 while chunk := list(itertools.islice(lines, chunk_rows)):
                     rows, cols, times, *numbers = zip(*chunk, strict=True)
                     columns = [np.array(column, dtype=np.float64) for column in numbers]
-                    yield np.array(rows), np.array(cols), columns, np.array(times)
+                    yield np.array(rows, object), np.array(cols, object), columns, np.array(times)
             except csv.Error as error:
                 raise unreadable(self.path, reader.line_num, f"{error}.") from error
 

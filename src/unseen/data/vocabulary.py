@@ -56,6 +56,9 @@ def _concrete(array: Array, name: str) -> Array:
     """Give an array of Python objects a real dtype, without letting 1 become '1'."""
     kinds = {type(value) for value in array.tolist()}
     if all(issubclass(kind, str) for kind in kinds):
+        for position, value in enumerate(array.tolist()):
+            if value.endswith("\0"):  # which NumPy would drop: two ids would be one
+                raise InvalidDataError(f"{name} has {value!r:.60} in row {position}: no id may end in NUL.")
         return array.astype(np.str_)
     if all(issubclass(kind, (int, np.integer)) and kind is not bool for kind in kinds):
         return np.array(array.tolist())

@@ -316,7 +316,9 @@ def _read(X: Any) -> FloatArray:
 def _where_text(X: Any) -> str:
     """The first column of a frame that holds something else than numbers, as words."""
     frame = as_frame(X, "X")
-    for name in () if frame is None else frame.columns:
+    if frame is None:
+        return ""
+    for name in frame.columns:
         found = first_other(frame[name])
         if found is not None:
             return f", and column {name!r} has {found[1]!r:.60} in row {found[0]}"
