@@ -150,6 +150,23 @@ def good_at(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[
         lines += reference.what_it_is_good_at(name.rsplit(".", 1)[-1])
 
 
+def offer_notebook(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Below the title of a tutorial, a link to the notebook."""
+    source = Path(__file__).parent / f"{page}.ipynb"
+    if page.startswith("tutorials/") and source.exists() and "body" in context:
+        link = f'<a href="../_downloads/{source.name}" download>Download as a notebook</a>'
+        context["body"] = context["body"].replace("</h1>", f'</h1><p class="download">{link}</p>', 1)
+
+
+def copy_notebooks(app: Any, exception: Exception | None) -> None:
+    """Put the notebooks where their links point to."""
+    if exception is None and app.builder.format == "html":
+        target = Path(app.outdir) / "_downloads"
+        target.mkdir(exist_ok=True)
+        for source in (Path(__file__).parent / "tutorials").glob("*.ipynb"):
+            shutil.copy(source, target / source.name)
+
+
 def skip_foreign(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
     """Leave out what scikit-learn adds to every class; it is documented there."""
     origin = str(getattr(obj, "__module__", "") or "")
@@ -164,3 +181,5 @@ def setup(app: Any) -> None:
     app.connect("autodoc-process-docstring", at_work, priority=200)
     app.connect("autodoc-process-docstring", good_at, priority=800)
     app.connect("autodoc-skip-member", skip_foreign)
+    app.connect("html-page-context", offer_notebook)
+    app.connect("build-finished", copy_notebooks)
