@@ -42,16 +42,16 @@ FAULTS = """
         )));
 """
 STICKING_OUT = """
-    const page = document.documentElement, found = [];
-    if (page.scrollWidth > page.clientWidth + 1) {
-        found.push(`the page is ${page.scrollWidth} wide in a window of ${page.clientWidth}`);
-        for (const part of document.querySelectorAll("main *")) {
-            const box = part.getBoundingClientRect();
-            let above = part.parentElement, scrolls = false;
-            for (; above && above !== page; above = above.parentElement)
-                scrolls ||= ["auto", "scroll", "hidden"].includes(getComputedStyle(above).overflowX);
-            if (!scrolls && box.right > page.clientWidth + 1) found.push(part.outerHTML.slice(0, 120));
-        }
+    const page = document.documentElement, found = [], wide = window.innerWidth + 1;
+    if (page.scrollWidth > wide) found.push(`the page is ${page.scrollWidth} wide`);
+    const scrolls = (part) => ["auto", "scroll"].includes(getComputedStyle(part).overflowX);
+    for (const part of document.querySelectorAll("article *, body > :not(nav, header, script) p")) {
+        const box = part.getBoundingClientRect();
+        if (box.right <= wide || box.width === 0) continue;
+        let above = part;
+        while (above && !scrolls(above)) above = above.parentElement;
+        if (!above || above === page || above === document.body)
+            found.push(`cut: ${part.outerHTML.slice(0, 99)}`);
     }
     return found.slice(0, 4);
 """

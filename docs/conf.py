@@ -106,6 +106,7 @@ html_theme_options = {
 LITERAL = re.compile(r"(``.*?``|`.*?`)")
 MARKUP = re.compile(r"\||(?<=\|_)\*|(?<=\w)_(?!\w)")
 NAMES = re.compile(r"\w[\w, ]* : ")
+SIGNATURE = re.compile(r'<dl>\n((?:<dd><em class="sig-param">.*?</dd>\n)+)</dl>')
 OBJECTIVE = re.compile(r"min\b.*\S   +\S")
 
 
@@ -150,6 +151,17 @@ def good_at(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[
         lines += reference.what_it_is_good_at(name.rsplit(".", 1)[-1])
 
 
+def line_signatures(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Parameters of a signature as lines, not as a list of definitions without terms."""
+
+    def lines(found: re.Match[str]) -> str:
+        inside = found[1].replace("<dd>", '<span class="sig-line">').replace("</dd>", "</span>")
+        return f'<span class="sig-lines">{inside}</span>'
+
+    if "body" in context:
+        context["body"] = SIGNATURE.sub(lines, context["body"])
+
+
 def offer_notebook(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
     """Below the title of a tutorial, a link to the notebook."""
     source = Path(__file__).parent / f"{page}.ipynb"
@@ -181,5 +193,6 @@ def setup(app: Any) -> None:
     app.connect("autodoc-process-docstring", at_work, priority=200)
     app.connect("autodoc-process-docstring", good_at, priority=800)
     app.connect("autodoc-skip-member", skip_foreign)
+    app.connect("html-page-context", line_signatures)
     app.connect("html-page-context", offer_notebook)
     app.connect("build-finished", copy_notebooks)

@@ -7,7 +7,10 @@ way, and which of its options are described for all estimators at once (``docs/a
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import json
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -105,7 +108,16 @@ def see_also(name: str) -> list[str]:
     others += [other for other in BESIDE.get(name, ()) if other not in others]
     if not others:
         return []
-    return ["", "See Also", "--------", *(f"unseen.{other}" for other in others), ""]
+    entries = [line for other in others for line in (f"unseen.{other}", f"    {summary(other)}")]
+    return ["", "See Also", "--------", *entries, ""]
+
+
+def summary(name: str) -> str:
+    """The first sentence of a docstring, without what is in brackets."""
+    *path, last = name.split(".")
+    module = importlib.import_module(".".join(["unseen", *path]))
+    text = (inspect.getdoc(getattr(module, last)) or "").split("\n\n", 1)[0]
+    return re.sub(r" \([^()]*\)(?=[.,:])", "", " ".join(text.split()))
 
 
 @cache
