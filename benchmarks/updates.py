@@ -1,13 +1,16 @@
 """Updates beside new fits: one hundredth new cells, rows or columns, and fifty updates in a row.
 
-python -m benchmarks updates [--size small|medium|large]
+python -m benchmarks updates [--size small|medium|large], or only some of the data, which takes the place of
+what is stored of it: python -m benchmarks.updates large Gowalla
 """
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,7 @@ from sklearn.base import clone
 
 import unseen
 from benchmarks._peers import run_child
-from benchmarks._store import if_measured, keep
+from benchmarks._store import STORED, if_measured, keep, stored
 from papers.display import markdown
 from unseen import BiasMC, MatrixFactorization, Observations
 from unseen.datasets import load_ml100k, make_power_law
@@ -24,26 +27,28 @@ from unseen.metrics import recall_at_k
 
 SHARE = 0.01
 UPDATES = 50
-ONCE = 500_000
+ONCE = 1_000_000
 """Cells above which everything is timed once."""
 HELD_OUT = 0.1
 """Cells that lists are judged by, where the data has no test cells of its own."""
 CHILD = Path(__file__).parent / "_update_child.py"
 
 
-def problems(size: str) -> dict[str, tuple[Any, Observations, Observations]]:
-    """Model, training cells and test cells."""
-    biased = MatrixFactorization(10, reg=8.0, center="joint", max_iter=100, random_state=0, n_jobs=2)
-    found = {"MovieLens-100K": (biased, *held_out(load_ml100k().observations))}
-    if size != "small":
-        train, test = gowalla()
+Problem = tuple[str, Any, Observations, Observations]
+
+
+def problems(size: str, only: str) -> Iterator[Problem]:
+    """Name, model, training cells and test cells."""
+    if only in "MovieLens-100K":
+        biased = MatrixFactorization(10, reg=8.0, center="joint", max_iter=100, random_state=0, n_jobs=2)
+        yield "MovieLens-100K", biased, *held_out(load_ml100k().observations)
+    if size != "small" and only in "Gowalla":
         lists = BiasMC(64, alpha=0.99, reg=1.0, cg_steps=3, random_state=0, n_jobs=2)
-        found["Gowalla"] = (lists, train, test)
-    if size == "large":
+        yield "Gowalla", lists, *gowalla()
+    if size == "large" and only in "generated":
         cells = make_power_law(200_000, 50_000, 5_000_000, exponent=0.8, random_state=0).observations
-        generated = BiasMC(64, alpha=0.9, reg=1.0, cg_steps=3, random_state=0, n_jobs=2)
-        found[f"{cells.nnz / 1e6:.1f} million generated"] = (generated, *held_out(cells))
-    return found
+        model = BiasMC(64, alpha=0.9, reg=1.0, cg_steps=3, random_state=0, n_jobs=2)
+        yield f"{cells.nnz / 1e6:.1f} million generated", model, *held_out(cells)
 
 
 def held_out(cells: Observations) -> tuple[Observations, Observations]:
@@ -166,16 +171,18 @@ def in_a_row(model: Any, cells: Observations) -> list[dict[str, float]]:
     return curve
 
 
-def main(size: str = "large") -> None:
-    results: dict[str, Any] = {"share": SHARE, "updates": UPDATES, "rows": [], "curves": {}}
-    for name, (model, cells, test) in problems(size).items():
+def main(size: str = "large", only: str = "") -> None:
+    before = stored("updates") if size == "large" and (STORED / "updates.json").exists() else {}
+    rows: dict[tuple[str, str], Any] = {(row["data"], row["new"]): row for row in before.get("rows", [])}
+    curves: dict[str, Any] = before.get("curves", {})
+    for name, model, cells, test in problems(size, only):
         for what in ("cells", "rows", "columns"):
-            row = one_update(model, cells, test, what)
-            results["rows"].append({"data": name, "new": what, **row})
-            print(results["rows"][-1], flush=True)
+            rows[name, what] = {"data": name, "new": what, **one_update(model, cells, test, what)}
+            print(rows[name, what], flush=True)
         if name == "MovieLens-100K":
-            results["curves"][name] = in_a_row(model, cells)
-    print(keep("updates", results, size))
+            curves[name] = in_a_row(model, cells)
+        results = {"share": SHARE, "updates": UPDATES, "rows": list(rows.values()), "curves": curves}
+        print(keep("updates", results, size))
 
 
 def tables() -> dict[str, str]:
@@ -208,4 +215,4 @@ def _curve(results: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])
