@@ -55,7 +55,11 @@ class _Client:
 def ask_all(
     place: str, bodies: Iterable[bytes], n_clients: int, keep: Callable[[int, bytes], None]
 ) -> list[float]:
-    """Seconds of each answer; ``keep`` gets the number of a body and its answer, empty where none came."""
+    """Seconds of each answer; ``keep`` gets the number of a body and its answer, empty where none came.
+
+    What begins with a slash is an address that is asked for without a body. A connection that the server
+    closes is made anew, which takes a part of the next request's time only from where it is sent.
+    """
     head = f"POST /v1/recommend HTTP/1.1\r\nHost: {place}\r\nContent-Type: application/json\r\n".encode()
     waiting = enumerate(bodies)
     times: list[float] = []
@@ -66,7 +70,10 @@ def ask_all(
             if found is None:
                 return False
             number, body = found
-            client.send(number, head + b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+            if body.startswith(b"/"):
+                client.send(number, b"GET %b HTTP/1.1\r\nHost: %b\r\n\r\n" % (body, place.encode()))
+            else:
+                client.send(number, head + b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
             return True
 
         for _ in range(n_clients):
@@ -84,7 +91,7 @@ def ask_all(
                     continue
                 times.append(time.perf_counter() - client.start)
                 keep(client.number, answer)
-                if not answer:
+                if not answer or b"\r\nconnection: close\r\n" in answer[:1000].lower():
                     selector.unregister(client.socket)
                     client.socket.close()
                     client = _Client(place)
@@ -100,6 +107,8 @@ def is_good(body: bytes, answer: bytes) -> bool:
     head, _, content = answer.partition(b"\r\n\r\n")
     if not head.startswith(b"HTTP/1.1 200"):
         return False
+    if body.startswith(b"/"):
+        return f"k={len(json.loads(content)['recommendations'])}&" in body.decode()
     asked, lists = json.loads(body), json.loads(content)["lists"]
     barred = {cell["col"] for cell in asked.get("cells", ())} | set(asked.get("deny", ()))
     for one in lists:

@@ -21,6 +21,7 @@ REQUIREMENTS = {
     "pyspark": ["pyspark==3.5.6", "numpy<2", "setuptools"],
     "sklearn": ["scikit-learn==1.9.1"],
     "omikuji": ["omikuji==0.5.2"],
+    "cornac": ["cornac==3.0.1", "flask"],
     "napkinxc": ["napkinxc==0.7.2"],
 }
 

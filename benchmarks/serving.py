@@ -1,6 +1,7 @@
 """``unseen serve`` here: times, memory of workers, reloads and deaths under load, hostile requests.
 
-python -m benchmarks serving [--size small|medium|large]
+python -m benchmarks serving [--size small|medium|large], or only some parts, which take the place of what is
+stored of them: python -m benchmarks.serving large times hostile
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import http.client
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -25,8 +27,8 @@ from scipy import sparse
 
 from benchmarks._hostile_requests import send_hostile
 from benchmarks._load import ask_all, closed_loop
-from benchmarks._store import if_measured, keep
-from papers.display import markdown
+from benchmarks._peers import python_of
+from benchmarks._store import STORED, if_measured, keep, stored
 
 RANK, K, CELLS = 64, 10, 10
 COLUMNS = {"small": (20_000,), "medium": (200_000,), "large": (200_000, 1_000_000)}
@@ -37,6 +39,7 @@ HOSTILE = {"small": 300, "medium": 3000, "large": 10_000}
 DEATHS = {"small": 2, "medium": 4, "large": 10}
 CLIENTS = (1, 32)
 WORKERS = (1, 4)
+CHILD = Path(__file__).parent / "_cornac_child.py"
 FEW = 2000
 """Columns of the model where answers are counted, not timed."""
 
@@ -58,6 +61,19 @@ def fitted(n_cols: int) -> Any:
     cells.sum_duplicates()
     model = MatrixFactorization(RANK, reg=5.0, max_iter=1, tol=1.0, center="none", random_state=0)
     return model.fit(Observations.from_sparse(cells))
+
+
+def saved(home: Path, n_cols: int, **options: Any) -> Path:
+    """The model in a directory, fitted when it is first asked for."""
+    path = home / str(n_cols)
+    if not path.exists():
+        fitted(n_cols).save(path, **options)
+    return path
+
+
+def few(home: Path) -> Path:
+    """The model where answers are counted, not timed."""
+    return saved(home, FEW, cells=True)
 
 
 @contextmanager
@@ -104,24 +120,62 @@ def processor_s(pid: int) -> float:
     return (int(parts[11]) + int(parts[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def times(model: Path, n_cols: int, size: str) -> list[dict[str, Any]]:
-    """Requests that fold a row in, from clients that wait for each answer."""
+def asked(place: str, pid: int, n_cols: int, size: str) -> list[dict[str, Any]]:
+    """Times of requests that fold a row in, from clients that wait for each answer."""
+    closed_loop(place, new_rows(n_cols, 50, 0), 1, 1)
     found = []
-    with served(model) as (place, pid):
-        closed_loop(place, new_rows(n_cols, 50, 0), 1, 1)
-        for n_clients in CLIENTS:
-            count = REQUESTS[size] * (1 if n_clients == 1 else 2) * 200_000 // max(n_cols, 200_000)
-            load, start = os.getloadavg()[0], processor_s(pid)
-            row = closed_loop(place, new_rows(n_cols, count, n_clients), n_clients, 2)
-            row |= {"processor_ms": (processor_s(pid) - start) / count * 1e3, "load_average": load}
-            found.append({"n_cols": n_cols, **row})
-            print(found[-1], flush=True)
+    for n_clients in CLIENTS:
+        count = REQUESTS[size] * (1 if n_clients == 1 else 2) * 200_000 // max(n_cols, 200_000)
+        load, start = os.getloadavg()[0], processor_s(pid)
+        row = closed_loop(place, new_rows(n_cols, count, n_clients), n_clients, 2)
+        row |= {"processor_ms": (processor_s(pid) - start) / count * 1e3, "load_average": load}
+        found.append({"n_cols": n_cols, **row})
+        print(found[-1], flush=True)
     return found
 
 
-def memory(model: Path) -> list[dict[str, Any]]:
+def times(home: Path, size: str) -> list[dict[str, Any]]:
+    """Exact lists, by the number of columns."""
+    found = []
+    for n_cols in COLUMNS[size]:
+        with served(saved(home, n_cols)) as (place, pid):
+            found += asked(place, pid, n_cols, size)
+    return found
+
+
+def retrieval(home: Path, size: str) -> list[dict[str, Any]]:
+    """Lists from an index, where it finds enough of exact ones for rows without what they have."""
+    found = []
+    for name, model, n_cols in lists_of(home, size):
+        start = time.monotonic()
+        with served(model, "--approximate-above", "0") as (place, pid):
+            ready = time.monotonic() - start
+            told = json.loads(get(place, "/readyz"))["retrieval"]
+            row = {"model": name, "n_cols": n_cols, "seconds_to_start": ready, **told}
+            row["times"] = asked(place, pid, n_cols, size)
+            found.append(row)
+            print({key: row[key] for key in row if key != "times"}, flush=True)
+    return found
+
+
+def lists_of(home: Path, size: str) -> Iterator[tuple[str, Path, int]]:
+    """Models whose columns are looked up: of real positives, and the one that is timed."""
+    from benchmarks.updates import gowalla
+    from unseen import BiasMC
+
+    if size == "large":
+        train, _ = gowalla()
+        model = BiasMC(RANK, alpha=0.99, reg=1.0, cg_steps=3, random_state=0).fit(train)
+        model.save(home / "gowalla", cells=True)
+        yield "Gowalla", home / "gowalla", train.shape[1]
+    n_cols = COLUMNS[size][0]
+    yield "drawn", saved(home, n_cols), n_cols
+
+
+def memory(home: Path, size: str) -> dict[str, Any]:
     """Memory of all processes after all workers have answered."""
-    out = []
+    n_cols = COLUMNS[size][-1]
+    model, out = saved(home, n_cols), []
     for workers in WORKERS:
         with served(model, "--workers", str(workers), "--n-jobs", "1") as (place, pid):
             seen: set[str] = set()
@@ -135,7 +189,7 @@ def memory(model: Path) -> list[dict[str, Any]]:
                 seen.add(connection.getresponse().read().decode().split('worker="')[1].split('"')[0])
                 connection.close()
             out.append({"workers": len(seen), "pss_mib": proportional_bytes(pid) / 2**20})
-    return out
+    return {"n_cols": n_cols, "processes": out}
 
 
 def proportional_bytes(pid: int) -> int:
@@ -164,19 +218,19 @@ def meanwhile(action: Any, seconds: float) -> Iterator[None]:
         thread.join()
 
 
-def reloads(model: Path, size: str) -> dict[str, Any]:
+def reloads(home: Path, size: str) -> dict[str, Any]:
     """Requests that fail while the model is loaded again and again."""
-    with served(model) as (place, pid):
+    with served(few(home)) as (place, pid):
         with meanwhile(lambda: os.kill(pid, signal.SIGHUP), 0.5):
             found = closed_loop(place, new_rows(FEW, RELOAD_REQUESTS[size], 7), 8, 0)
         generation = json.loads(get(place, "/readyz"))["generation"]
     return {name: found[name] for name in ("requests", "failed")} | {"reloads": generation - 1}
 
 
-def deaths(model: Path, size: str) -> dict[str, Any]:
+def deaths(home: Path, size: str) -> dict[str, Any]:
     """Workers are killed one by one while clients ask; whoever a dead one was answering asks anew."""
     answered = lost = 0
-    with served(model, "--workers", "4") as (place, pid):
+    with served(few(home), "--workers", "4") as (place, pid):
         children = Path(f"/proc/{pid}/task/{pid}/children")
         killed: list[int] = []
 
@@ -207,13 +261,14 @@ def deaths(model: Path, size: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def left_out(model: Path, size: str) -> dict[str, Any]:
+def left_out(home: Path, size: str) -> dict[str, Any]:
     """Lists of known rows: none may have a cell of its row, or what the request denies."""
     import unseen
 
+    model = few(home)
     seen = unseen.load(model).seen_
     rng = np.random.default_rng(3)
-    asked = [
+    bodies = [
         {"rows": rng.integers(0, FEW, 1000).tolist(), "k": K, "deny": rng.integers(0, FEW, 200).tolist()}
         for _ in range(ANSWERS[size] // 1000)
     ]
@@ -222,7 +277,7 @@ def left_out(model: Path, size: str) -> dict[str, Any]:
 
     def check(number: int, answer: bytes) -> None:
         nonlocal wrong, short, count
-        denied = set(asked[number]["deny"])
+        denied = set(bodies[number]["deny"])
         for one in json.loads(answer.partition(b"\r\n\r\n")[2])["lists"]:
             listed = {item["id"] for item in one["items"]}
             wrong += bool(listed & (own[one["of"]] | denied))
@@ -230,89 +285,91 @@ def left_out(model: Path, size: str) -> dict[str, Any]:
             count += 1
 
     with served(model) as (place, _):
-        ask_all(place, (json.dumps(body).encode() for body in asked), 2, check)
+        ask_all(place, (json.dumps(body).encode() for body in bodies), 2, check)
     return {"answers": count, "with_an_excluded_id": wrong, "of_another_length": short}
 
 
-def hostile(model: Path, size: str) -> dict[str, Any]:
+def hostile(home: Path, size: str) -> dict[str, Any]:
     """What became of requests that no client should send."""
     import httpx
 
-    token = model.with_name("token")
+    token = home / "token"
     token.write_text("a token of the benchmark")
     head = {"Authorization": "Bearer a token of the benchmark"}
     with (
-        served(model, "--token-file", str(token)) as (place, _),
+        served(few(home), "--token-file", str(token)) as (place, _),
         httpx.Client(base_url=f"http://{place}", timeout=60, headers=head) as client,
     ):
         statuses = send_hostile(client, 2, HOSTILE[size], range(FEW), range(FEW))
     return {str(status): count for status, count in sorted(statuses.items())}
 
 
-def main(size: str = "large") -> None:
-    """Run all of it; only the large run is stored."""
-    results: dict[str, Any] = {"rank": RANK, "k": K, "cells_of_a_row": CELLS, "times": []}
+def cornac(home: Path, size: str) -> list[dict[str, Any]]:
+    """Lists of known users without what they have, beside those of Cornac's Flask application.
+
+    Both factorise the same cells with one sweep; only times are compared. Cornac folds no row in.
+    """
+    n_cols, rng = COLUMNS[size][0], np.random.default_rng(5)
+    place = f"127.0.0.1:{free_port()}"
+    model = fitted(n_cols)
+    model.save(home / "known", cells=True)
+    cells = model._training_data().cells
+    np.savez(home / "cells.npz", rows=cells.rows, cols=cells.indices, values=cells.values)
+    found = []
+    rows = rng.integers(0, cells.shape[0], REQUESTS["small"]).tolist()
+    with served(home / "known") as (own, _):
+        for n_clients in CLIENTS:
+            bodies = [json.dumps({"rows": [row], "k": K}).encode() for row in rows]
+            found.append({"library": "unseen", "n_cols": n_cols, **closed_loop(own, bodies, n_clients, 2)})
+    command = [python_of("cornac"), str(CHILD), str(home), place.split(":")[1], str(RANK)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        while "ready" not in process.stdout.readline():
+            if process.poll() is not None:
+                raise RuntimeError("Cornac's server ended")
+        for n_clients in CLIENTS:
+            wanted = [f"/recommend?uid={row}&k={K}&remove_seen=true".encode() for row in rows]
+            found.append({"library": "Cornac", "n_cols": n_cols, **closed_loop(place, wanted, n_clients, 2)})
+    finally:
+        process.terminate()
+        process.wait(60)
+    return found
+
+
+def free_port() -> int:
+    """A port that nobody listens at."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port: int = listening.getsockname()[1]
+    return port
+
+
+PARTS = (times, retrieval, cornac, memory, reloads, deaths, left_out, hostile)
+
+
+def main(size: str = "large", *only: str) -> None:
+    """Run all of it, or some parts; only the large run is stored."""
+    results: dict[str, Any] = {}
+    if size == "large" and (STORED / "serving.json").exists():
+        results = {name: part for name, part in stored("serving").items() if name != "environment"}
+    results |= {"rank": RANK, "k": K, "cells_of_a_row": CELLS}
     with tempfile.TemporaryDirectory() as home:
-        for n_cols in COLUMNS[size]:
-            model = Path(home) / str(n_cols)
-            fitted(n_cols).save(model)
-            results["times"] += times(model, n_cols, size)
-        results["memory"] = {"n_cols": n_cols, "processes": memory(model)}
-        few = Path(home) / "few"
-        fitted(FEW).save(few, cells=True)
-        for part in (reloads, deaths, left_out, hostile):
-            results[part.__name__] = part(few, size)
+        for part in PARTS:
+            if only and part.__name__ not in only:
+                continue
+            results[part.__name__] = part(Path(home), size)
             print(part.__name__, results[part.__name__], flush=True)
-    print(keep("serving", results, size))
+            print(keep("serving", results, size))
 
 
 def tables() -> dict[str, str]:
     """What the guide shows."""
+    from benchmarks._serving_tables import of_times, under_load
+
     return {
-        "serving-times": if_measured("serving", _times),
-        "serving-under-load": if_measured("serving", _under_load),
+        "serving-times": if_measured("serving", of_times),
+        "serving-under-load": if_measured("serving", under_load),
     }
-
-
-def _times(results: dict[str, Any]) -> str:
-    lines = [
-        [
-            f"{row['n_cols']:,}", str(row["clients"]), f"{row['p50_ms']:.1f}", f"{row['p99_ms']:.1f}",
-            f"{row['processor_ms']:.2f}", f"{row['a_second']:.0f}", str(row["failed"]),
-        ]
-        for row in results["times"]
-    ]  # fmt: skip
-    header = ["columns", "clients", "median, ms", "99 %, ms", "processor, ms", "answers a second", "failed"]
-    return markdown(header, lines)
-
-
-def _under_load(results: dict[str, Any]) -> str:
-    one, several = results["memory"]["processes"]
-    reloaded, died, lists = results["reloads"], results["deaths"], results["left_out"]
-    lines = [
-        [
-            f"memory of {several['workers']} workers beside one, {results['memory']['n_cols']:,} columns",
-            f"{several['pss_mib']:.0f} MiB, {several['pss_mib'] / one['pss_mib']:.2f} times",
-        ],
-        [
-            "requests while the model is loaded again and again",
-            f"{reloaded['requests']:,}, failed {reloaded['failed']} ({reloaded['reloads']} times)",
-        ],
-        [
-            "workers killed while clients ask",
-            f"{died['killed']}; {died['answered']:,} answered, {died['lost_with_a_worker']} lost with a "
-            f"worker, {died['failed_after']} failed later",
-        ],
-        [
-            "lists with a column that must not be in them",
-            f"{lists['with_an_excluded_id']} of {lists['answers']:,}",
-        ],
-        [
-            "hostile requests, by status",
-            ", ".join(f"{status}: {count:,}" for status, count in results["hostile"].items()),
-        ],
-    ]
-    return markdown(["", "measured"], lines)
 
 
 if __name__ == "__main__":

@@ -29,6 +29,8 @@ SHARE = 0.01
 UPDATES = 50
 ONCE = 1_000_000
 """Cells above which everything is timed once."""
+FEW = 200_000
+"""Cells below which new fits from other seeds tell by how much lists differ by chance."""
 HELD_OUT = 0.1
 """Cells that lists are judged by, where the data has no test cells of its own."""
 CHILD = Path(__file__).parent / "_update_child.py"
@@ -128,6 +130,13 @@ def one_update(model: Any, cells: Observations, test: Observations, what: str) -
         row["recall_update"], row["recall_refit"] = (
             recall_at_k(test, lists(one, everything), k=20) for one in (base, new)
         )
+        if cells.nnz < FEW:
+            row["recall_of_seeds"] = [
+                recall_at_k(
+                    test, lists(clone(model).set_params(random_state=seed).fit(everything), everything), k=20
+                )
+                for seed in range(1, 6)
+            ]
         if isinstance(model, BiasMC):
             row["implicit"] = by_implicit(model, before, everything, new.n_iter_)
     return row
@@ -197,6 +206,8 @@ def _table(results: dict[str, Any]) -> str:
     lines = []
     for row in results["rows"]:
         recall = f"{row['recall_update']:.4f} / {row['recall_refit']:.4f}"
+        if seeds := row.get("recall_of_seeds"):
+            recall += f" (other seeds {min(seeds):.4f} to {max(seeds):.4f})"
         lines.append([row["data"], row["new"], *_times(row), f"{row['drift']:.2%}", recall])
         if "implicit" in row:
             lines.append(["", "by implicit", *_times(row["implicit"]), "", ""])

@@ -95,7 +95,8 @@ def refresh(
     gives the drift; while it is large, sweeps over everything follow.
 
     Columns come before rows, as in :class:`ALS`. A row of zeros, as new ones are, says nothing about columns,
-    so such rows come before all.
+    so such rows come before all. Where half a sweep is next to nothing beside a fit and is exact, all columns
+    come once more at the end: that takes no longer than to estimate what they would bring.
 
     Parameters
     ----------
@@ -134,7 +135,13 @@ def refresh(
             parts, picked = [in_columns, by_row], list(everything)
         col_kept.solve(row_kept, parts[0], picked[0], options)
         row_kept.solve(col_kept, parts[1], picked[1], options)
-        drift, objective = _drift(problem, (row_kept, col_kept), (by_row, in_columns), options, pace)
+        last = count == 0 and solver.method == "cholesky" and 0.5 <= SHARE_OF_FIT * pace.n_sweeps
+        if last:
+            col_kept.solve(row_kept, in_columns, everything[0], options)
+        open_sides = (0,) if last else (1, 0)
+        drift, objective = _drift(
+            problem, (row_kept, col_kept), (by_row, in_columns), options, pace, open_sides
+        )
         if drift <= (FINE if count + 1 <= SHARE_OF_FIT * pace.n_sweeps else ENOUGH):
             break
     return Refreshed(with_sides(problem, state, row_side, col_side), objective, drift, count)
@@ -178,8 +185,9 @@ def _drift(
     cells: tuple[CellTerms, CellTerms],
     options: dict[str, Any],
     pace: Pace,
+    open_sides: tuple[int, ...],
 ) -> tuple[float, float]:
-    """Estimated drift, and the objective."""
+    """Estimated drift, and the objective; sides that are not open are at their minimum."""
     rng = np.random.default_rng(0)
     exact = {**options, "method": "cholesky"}
     state = with_sides(problem, {}, *(one.side for one in sides))
@@ -188,7 +196,7 @@ def _drift(
     objective = problem.value(state, grams=known)
     if not np.isfinite(objective):
         raise DivergedError(f"the objective became {objective} when the new cells were taken in")
-    left = sum(_excess(sides[at], sides[1 - at], cells[at], exact, rng) for at in (1, 0))
+    left = sum(_excess(sides[at], sides[1 - at], cells[at], exact, rng) for at in open_sides)
     excess = max(left - pace.left, 0.0) * pace.reach
     return float(excess / max(abs(objective), np.finfo(float).tiny)), objective
 
