@@ -26,6 +26,8 @@ from unseen.datasets import load_ml100k, make_power_law
 from unseen.metrics import recall_at_k
 
 SHARE = 0.01
+N_THREADS = 1
+"""Of updates and of new fits; several would wait for each other where anything else runs."""
 UPDATES = 50
 ONCE = 1_000_000
 """Cells above which everything is timed once."""
@@ -42,14 +44,16 @@ Problem = tuple[str, Any, Observations, Observations]
 def problems(size: str, only: str) -> Iterator[Problem]:
     """Name, model, training cells and test cells."""
     if only in "MovieLens-100K":
-        biased = MatrixFactorization(10, reg=8.0, center="joint", max_iter=100, random_state=0, n_jobs=2)
+        biased = MatrixFactorization(
+            10, reg=8.0, center="joint", max_iter=100, random_state=0, n_jobs=N_THREADS
+        )
         yield "MovieLens-100K", biased, *held_out(load_ml100k().observations)
     if size != "small" and only in "Gowalla":
-        lists = BiasMC(64, alpha=0.99, reg=1.0, cg_steps=3, random_state=0, n_jobs=2)
+        lists = BiasMC(64, alpha=0.99, reg=1.0, cg_steps=3, random_state=0, n_jobs=N_THREADS)
         yield "Gowalla", lists, *gowalla()
     if size == "large" and only in "generated":
         cells = make_power_law(200_000, 50_000, 5_000_000, exponent=0.8, random_state=0).observations
-        model = BiasMC(64, alpha=0.9, reg=1.0, cg_steps=3, random_state=0, n_jobs=2)
+        model = BiasMC(64, alpha=0.9, reg=1.0, cg_steps=3, random_state=0, n_jobs=N_THREADS)
         yield f"{cells.nnz / 1e6:.1f} million generated", model, *held_out(cells)
 
 
@@ -151,9 +155,9 @@ def by_implicit(model: BiasMC, before: Observations, after: Observations, n_swee
             np.savez(paths[name], indptr=part.indptr, indices=part.indices, shape=part.shape)
         request = {
             **paths, "alpha": model.alpha, "lam": model.reg, "rank": model.rank, "n_sweeps": n_sweeps,
-            "n_threads": 2,
+            "n_threads": N_THREADS,
         }  # fmt: skip
-        return run_child("implicit", CHILD, request, n_threads=2)
+        return run_child("implicit", CHILD, request, n_threads=N_THREADS)
 
 
 def lists(model: Any, seen: Observations) -> Any:
@@ -188,10 +192,15 @@ def main(size: str = "large", only: str = "") -> None:
         for what in ("cells", "rows", "columns"):
             rows[name, what] = {"data": name, "new": what, **one_update(model, cells, test, what)}
             print(rows[name, what], flush=True)
+            _keep(rows, curves, size)
         if name == "MovieLens-100K":
             curves[name] = in_a_row(model, cells)
-        results = {"share": SHARE, "updates": UPDATES, "rows": list(rows.values()), "curves": curves}
-        print(keep("updates", results, size))
+            _keep(rows, curves, size)
+
+
+def _keep(rows: dict[tuple[str, str], Any], curves: dict[str, Any], size: str) -> None:
+    results = {"share": SHARE, "updates": UPDATES, "n_threads": N_THREADS}
+    keep("updates", {**results, "rows": list(rows.values()), "curves": curves}, size)
 
 
 def tables() -> dict[str, str]:
