@@ -26,6 +26,7 @@ from benchmarks import (
     label_systems,
     mixed_cold,
     mixed_scale,
+    serving,
     updates,
     which_method,
 )
@@ -46,6 +47,7 @@ SUITES = {
     "guide/distributed.md": (_distributed_tables,),
     "guide/gpu.md": (_gpu_tables,),
     "guide/scikit_learn.md": (imputation,),
+    "guide/serving.md": (serving,),
     "guide/updates.md": (updates,),
     "guide/which_method.md": (which_method,),
     "papers/claims.md": (changes,),

@@ -143,14 +143,16 @@ def test_updates_by_request(small: Small, directory: Path, token_file: Path) -> 
         assert update({"remove": [known]}).status_code == 200
         assert COLS[2] not in seen(ROWS[4])
         before = client.get("/readyz").json()
-        for wrong in (
-            {},
-            {"cells": new[:1] * 2},
-            {"cells": [{**known, "col": "x", "value": 1}]},
-            {"remove": [{"row": "nobody", "col": COLS[0]}]},
+        for wrong, field in (
+            ({}, "cells"),
+            ({"cells": new[:1] * 2}, "cells"),
+            ({"cells": [{**known, "col": "x", "value": 1}]}, "cells[0].col"),
+            ({"remove": [{"row": "nobody", "col": COLS[0]}]}, "remove"),
+            ({"remove": [known]}, "remove"),  # it has gone already
         ):
             refused = update(wrong)
             assert 400 <= refused.status_code < 500, refused.text
+            assert refused.json()["error"]["field"] == field
             assert str(directory) not in refused.text
         assert client.get("/readyz").json() == before
     again = io.load(directory)

@@ -11,7 +11,7 @@ import numpy as np
 
 from unseen import io
 from unseen.data import Observations, Vocabulary
-from unseen.exceptions import DriftWarning
+from unseen.exceptions import DriftWarning, InvalidDataError
 from unseen.model_files import exclusive
 from unseen.serve.limits import RequestError
 from unseen.serve.names import as_number
@@ -46,7 +46,11 @@ def update_directory(directory: Path, parts: dict[str, Any]) -> dict[str, Any]:
             pairs = list(zip(rows, cols, strict=True))
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            model.partial_fit(cells, remove=pairs)
+            try:
+                model.partial_fit(cells, remove=pairs)
+            except InvalidDataError as error:
+                of_pairs = str(error).startswith("remove")
+                raise RequestError(str(error), "remove" if of_pairs else "cells") from error
         model.save(directory, cells=True)
     advised = any(issubclass(warning.category, DriftWarning) for warning in said)
     return {"drift": float(model.drift_), "refit_advised": advised}

@@ -135,7 +135,7 @@ def refresh(
             parts, picked = [in_columns, by_row], list(everything)
         col_kept.solve(row_kept, parts[0], picked[0], options)
         row_kept.solve(col_kept, parts[1], picked[1], options)
-        last = count == 0 and solver.method == "cholesky" and 0.5 <= SHARE_OF_FIT * pace.n_sweeps
+        last = count == 0 and solver.method == "cholesky" and SHARE_OF_FIT * pace.n_sweeps >= 0.5
         if last:
             col_kept.solve(row_kept, in_columns, everything[0], options)
         open_sides = (0,) if last else (1, 0)
