@@ -56,14 +56,11 @@ class Names:
             return np.array(known, dtype=np.int64)
         text = self.vocabulary.values.dtype.kind == "U"
         keys = [str(one) if text else as_number(one) for one in asked]
-        usable = [place for place, key in enumerate(keys) if key is not None]
+        # No id ends in a zero character: NumPy would drop it.
+        usable = [place for place, key in enumerate(keys) if key is not None and not str(key).endswith("\0")]
         found = np.full(len(keys), -1, dtype=np.int64)
         if usable:
             found[usable] = self.vocabulary.find([keys[place] for place in usable])
-        for place in usable:
-            # NumPy drops trailing zero characters from text.
-            if found[place] >= 0 and self[int(found[place])] != keys[place]:
-                found[place] = -1
         return found
 
     def search(self, words: str, most: int) -> list[dict[str, Any]]:
