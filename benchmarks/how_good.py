@@ -52,6 +52,8 @@ def tables() -> dict[str, str]:
     return {
         "ratings": markdown(HEAD, list(_ratings())),
         "lists": markdown(HEAD, list(_lists())),
+        "drift": _drift(),
+        "drift-scores": _drift_scores(),
         "labels": markdown(HEAD, list(_labels())),
         "degrees": _by_power("degrees"),
         "backgrounds": _by_power("backgrounds"),
@@ -85,6 +87,7 @@ def _lists() -> Iterator[list[str]]:
     protocol = "Gowalla, the split of published work"
     for name, title, best in (
         ("gowalla", "`SpectralFilter`", GOWALLA),
+        ("gowalla_cautious", "`SpectralFilter`, one-standard-error rule", GOWALLA),
         ("gowalla_blend", "`Blend` of it and `BiasMC`", GOWALLA),
     ):
         if name in parts:
@@ -106,6 +109,30 @@ def _lists() -> Iterator[list[str]]:
                 f"{np.mean(entry['fit_s']) + np.mean(entry['search_s']):.0f}",
                 f"{parts['liked']['peak_gib']:.1f}", command,
             ]  # fmt: skip
+
+
+def _drift() -> str:
+    """Share of each kind of place that went to the test file."""
+    part = _parts().get("gowalla_drift")
+    if part is None:
+        return "Not measured yet: `python -m benchmarks lists`."
+    lines = [
+        [f"{line['from']} to {line['to']}", str(line["columns"]), f"{line['share']:.3f}"]
+        for line in part["shares"]
+    ]
+    return markdown(["training cells of the place", "places", "share of its cells in the test file"], lines)
+
+
+def _drift_scores() -> str:
+    """The same filters on held-out cells of both kinds."""
+    part = _parts().get("gowalla_drift")
+    if part is None:
+        return "Not measured yet: `python -m benchmarks lists`."
+    lines = [
+        [name, *(f"{found['recall@20']:.4f} / {found['ndcg@20']:.4f}" for found in both)]
+        for name, both in part["scores"].items()
+    ]
+    return markdown(["filter", "held out at random", "held out with the test file's shares by place"], lines)
 
 
 def _labels() -> Iterator[list[str]]:
