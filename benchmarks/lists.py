@@ -151,50 +151,6 @@ def gowalla() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def gowalla_cautious() -> dict[str, Any]:
-    """The same by the one-standard-error rule: the plainest settings that are about as good as the best.
-
-    Plainest is the smallest power of neighbours, then the largest low-pass part. The rule was taken up after
-    the test figures of ``gowalla`` had been seen; the settings come from the same held-out cells.
-    """
-    train, test = load_gowalla()
-    split = judged_split(train, 0)
-    single = stored_parts()["gowalla"]
-    near = [line for line in single["tried"] if "neighbor_power" in line["params"]]
-    with Spent() as choice:
-        best = max(near, key=lambda line: line["score"])
-        plain = SpectralFilter(low_pass=0.0, random_state=0, **_tuples(best["params"])).fit(split.train)
-        error = standard_error(plain, split)
-        good = [line for line in near if line["score"] >= best["score"] - error]
-        first = min(good, key=lambda line: (line["params"]["neighbor_power"], -line["score"]))["params"]
-        low = {"low_pass": [0.005, 0.015, 0.03, 0.06, 0.12]}
-        _, tried = chosen(SpectralFilter(RANK, random_state=0, **_tuples(first)), low, split)
-        top = max(line["score"] for line in tried)
-        passes = [line["params"]["low_pass"] for line in tried if line["score"] >= top - error]
-    settings = {**_tuples(first), "low_pass": max(passes), "rank": RANK}
-    model = SpectralFilter(random_state=0, **settings)
-    with Spent() as fit:
-        model.fit(train)
-    with Spent() as lists:
-        scores = measured(model, Split(train, test))
-    return {
-        "scores": scores, "settings": settings, "tried": tried, "error": error, "rows_judged": JUDGED,
-        "choice": choice.told(), "fit": fit.told(), "lists": lists.told(),
-    }  # fmt: skip
-
-
-def standard_error(model: Any, split: Split) -> float:
-    """Of the mean that settings are chosen by, over the rows with held-out cells."""
-    rows = np.flatnonzero(np.diff(split.test.indptr))
-    ids, _ = model.recommend(rows, k=20, exclude=split.train, positions=True)
-    truth = split.test.csr[rows]
-    found = [
-        (recall_at_k(truth[[row]], ids[[row]], 20) + ndcg_at_k(truth[[row]], ids[[row]], 20)) / 2
-        for row in range(rows.size)
-    ]
-    return float(np.std(found, ddof=1) / np.sqrt(rows.size))
-
-
 def gowalla_blend() -> dict[str, Any]:
     """The filter with the settings of ``gowalla`` and BiasMC, weights by held-out cells; test scored once."""
     train, test = load_gowalla()
@@ -202,11 +158,12 @@ def gowalla_blend() -> dict[str, Any]:
     filtered = SpectralFilter(random_state=0, **_tuples(single["settings"]))
     split = judged_split(train, 0)
     with Spent() as choice:
-        short = BiasMC(64, alpha=0.99, max_iter=6, random_state=0)
-        # A penalty is for a row of ten cells, so that strengths are alike at both powers.
-        grid = [{"degree_scaling": [0.0], "reg": [0.3, 1.0]}, {"degree_scaling": [0.5], "reg": [0.1, 0.3]}]
+        short = BiasMC(64, max_iter=6, random_state=0)
+        # A penalty is for a row of ten cells, so that strengths are alike at all powers.
+        alphas, regs = [0.95, 0.98, 0.99, 0.995], {0.0: [1.0, 3.0], 0.5: [0.3, 1.0], 1.0: [0.1, 0.3]}
+        grid = [{"alpha": alphas, "degree_scaling": [nu], "reg": given} for nu, given in regs.items()]
         found, tried = chosen(short, grid, split)
-    factors = BiasMC(96, alpha=0.99, max_iter=8, random_state=0, **found)
+    factors = BiasMC(192, max_iter=12, random_state=0, **found)
     blend = Blend([filtered, factors], scoring="ndcg@20", validation_fraction=HELD_OUT / 2, random_state=0)
     with Spent() as fit, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -216,14 +173,14 @@ def gowalla_blend() -> dict[str, Any]:
         alone = measured(blend.models_[1], Split(train, test))
     return {
         "scores": scores, "alone": alone, "tried": tried,
-        "settings": {**found, "alpha": 0.99, "rank": 96, "max_iter": 8},
+        "settings": {**found, "rank": 192, "max_iter": 12},
         "weights": blend.weights_.tolist(), "validation": np.asarray(blend.validation_scores_).tolist(),
         "choice": choice.told(), "fit": fit.told(), "lists": lists.told(),
     }  # fmt: skip
 
 
 def gowalla_drift() -> dict[str, Any]:
-    """How test cells differ from a random draw, and what filters do there. Nothing is chosen."""
+    """Share of the cells of rare and popular columns that is in the test file; nothing is chosen by it."""
     train, test = load_gowalla()
     before, after = (np.bincount(cells.indices, minlength=cells.shape[1]) for cells in (train, test))
     edges = [1, 8, 20, 100, 400, int(before.max()) + 1]
@@ -232,30 +189,7 @@ def gowalla_drift() -> dict[str, Any]:
         of = (before >= low) & (before < high)
         share = float(after[of].sum() / (after + before)[of].sum())
         shares.append({"from": low, "to": high - 1, "columns": int(of.sum()), "share": share})
-    even = judged_split(train, 0)
-    drawn = _drawn_split(train, after / np.maximum(after + before, 1), 0)
-    settings: dict[str, dict[str, Any]] = {
-        "neighbours alone, powers 1/2": {"degree_power": 0.5, "low_pass": 0.0},
-        "GF-CF's settings": {"rank": 256, "degree_power": 0.5, "low_pass": 0.3},
-        "chosen here": _tuples(stored_parts()["gowalla"]["settings"]),
-    }
-    scores = {
-        name: [
-            measured(SpectralFilter(random_state=0, **given).fit(split.train), split)
-            for split in (even, drawn)
-        ]
-        for name, given in settings.items()
-    }
-    return {"shares": shares, "scores": scores}
-
-
-def _drawn_split(train: Observations, rates: Any, seed: int) -> Split:
-    """Training cells of some rows held out by the rate of their column."""
-    rng = np.random.default_rng(seed)
-    judged = np.zeros(train.shape[0], dtype=bool)
-    judged[rng.choice(np.flatnonzero(np.diff(train.indptr) >= 5), JUDGED, replace=False)] = True
-    held = judged[train.rows] & (rng.random(train.nnz) < rates[train.indices])
-    return Split(train.select(~held), train.select(held))
+    return {"shares": shares}
 
 
 def _tuples(settings: dict[str, Any]) -> dict[str, Any]:
@@ -302,11 +236,17 @@ def unit_rows(X: Any) -> Any:
     return sparse.csr_array(sparse.diags_array(1 / np.where(lengths > 0, lengths, 1.0)) @ rows)
 
 
-def blended_labels(data: Any, splits: list[str], models: list[Any]) -> dict[str, Any]:
-    """P@1, 3 and 5 of a blend whose weights rows held out of training choose, and of its models."""
+def blended_labels(part: str, data: Any, splits: list[str], models: list[Any]) -> dict[str, Any]:
+    """P@1, 3 and 5 of a blend whose weights rows held out of training choose, and of its models.
+
+    Each split is stored when it is done; a run that was cut off goes on with the next one.
+    """
     X, Y = unit_rows(data.X), data.Y
-    runs = []
-    for name in splits:
+    found: dict[str, Any] = {"models": [repr(model) for model in models], "runs": []}
+    before = stored_parts().get(part)
+    if before is not None and before["models"] == found["models"] and len(before["runs"]) < len(splits):
+        found["runs"] = before["runs"]
+    for name in splits[len(found["runs"]) :]:
         train, test = data.splits[name]
         blend = Blend(models, validation_fraction=0.2, random_state=0)
         with Spent() as spent, warnings.catch_warnings():
@@ -314,15 +254,17 @@ def blended_labels(data: Any, splits: list[str], models: list[Any]) -> dict[str,
             blend.fit(X[train], Y[train])
             lists = blend.predict_topk(X[test], k=5)[0]
         alone = [model.predict_topk(X[test], k=5)[0] for model in blend.models_]
-        found, *others = (
-            [float(precision_at_k(Y[test], ids, k)) for k in (1, 3, 5)] for ids in (lists, *alone)
-        )
-        runs.append(
-            {"split": name, "precision": found, "alone": others, "weights": blend.weights_.tolist(),
-             "validation": np.asarray(blend.validation_scores_).tolist(), **spent.told()}
-        )  # fmt: skip
-        print(runs[-1], flush=True)
-    return {"models": [repr(model) for model in models], "runs": runs}
+        precisions = [[float(precision_at_k(Y[test], ids, k)) for k in (1, 3, 5)] for ids in (lists, *alone)]
+        run = {
+            "split": name, "precision": precisions[0], "alone": precisions[1:],
+            "weights": blend.weights_.tolist(), "validation": np.asarray(blend.validation_scores_).tolist(),
+            **spent.told(),
+        }  # fmt: skip
+        print(run, flush=True)
+        found["runs"].append(run)
+        found["peak_gib"] = round(peak_memory_gib(), 2)
+        store("lists", {"results": {**stored_parts(), part: found}})
+    return found
 
 
 def kernel_ridge(n_landmarks: int, *, gamma: float, reg: float) -> GIMCClassifier:
@@ -341,7 +283,7 @@ def bibtex() -> dict[str, Any]:
         LinearOvA(C=0.3),
         kernel_ridge(2000, gamma=0.5, reg=0.1),
     ]
-    return blended_labels(load_bibtex(), [f"repository{number}" for number in range(10)], models)
+    return blended_labels("bibtex", load_bibtex(), [f"repository{number}" for number in range(10)], models)
 
 
 def delicious() -> dict[str, Any]:
@@ -354,7 +296,7 @@ def delicious() -> dict[str, Any]:
         kernel_ridge(1200, gamma=1.0, reg=1.0),
         FastXML(random_state=0),
     ]
-    return blended_labels(load_delicious(), ["mulan"], models)
+    return blended_labels("delicious", load_delicious(), ["mulan"], models)
 
 
 # -- searches -------------------------------------------------------------------------
@@ -367,19 +309,21 @@ def searches() -> dict[str, Any]:
     explicit = split_entries(ratings.observations.select(~fold), test_fraction=0.1, random_state=0)
     positives = judged_split(load_gowalla()[0], 0)
     cases: dict[str, tuple[Any, dict[str, list[Any]], Split, Any]] = {
-        "MovieLens-100K": (
-            MatrixFactorization(center="joint", max_iter=27, random_state=0, n_jobs=1),
+        f"MovieLens-100K, at most {sweeps} sweeps": (
+            MatrixFactorization(center="joint", max_iter=sweeps, random_state=0, n_jobs=1),
             {"rank": [5, 10, 20], "reg": [1.0, 3.0, 6.0, 10.0, 15.0, 25.0]},
             explicit,
             "rmse",
-        ),
-        "Gowalla": (
-            BiasMC(16, max_iter=9, random_state=0, n_jobs=1),
+        )
+        for sweeps in (27, 81)
+    }
+    for rank, sweeps in ((16, 9), (64, 27)):
+        cases[f"Gowalla, rank {rank}, at most {sweeps} sweeps"] = (
+            BiasMC(rank, max_iter=sweeps, random_state=0, n_jobs=1),
             {"alpha": [0.9, 0.98, 0.995], "reg": [0.1, 0.3, 1.0, 3.0]},
             positives,
             "ndcg@20",
-        ),
-    }
+        )
     found: dict[str, Any] = {}
     for name, (model, grid, split, scoring) in cases.items():
         for turn in range(2):
@@ -448,8 +392,17 @@ POWERS = (0.0, 0.5, 1.0)
 
 
 def degrees() -> dict[str, Any]:
-    """What penalties by degree bring: power and penalty by held-out training cells, then the test cells."""
-    found: dict[str, Any] = {}
+    """What penalties by degree bring: power and penalty by held-out training cells, then the test cells.
+
+    Each data set is stored when it is done.
+    """
+    train, test = load_gowalla()
+    factors = BiasMC(32, alpha=0.99, max_iter=6, random_state=0)
+    split = judged_split(train, 0)
+    run = _by_power(factors, (0.3, 1.0, 3.0), Split(train, test), split, "ndcg@20", 0)
+    found: dict[str, Any] = {"Gowalla": [run]}
+    store("lists", {"results": {**stored_parts(), "degrees": found}})
+    model = MatrixFactorization(10, center="joint", random_state=0)
     for name, load in (
         ("MovieLens-100K", load_ml100k),
         ("FilmTrust", load_filmtrust),
@@ -457,20 +410,13 @@ def degrees() -> dict[str, Any]:
         ("yelp-3zones", load_yelp_3zones),
     ):
         cells = load().observations
+        runs = []
         for seed in range(3):
             outer = split_entries(cells, test_fraction=0.2, random_state=seed)
             inner = split_entries(outer.train, test_fraction=0.1, random_state=seed)
-            found.setdefault(name, []).append(
-                _by_power(MatrixFactorization(10, center="joint", random_state=0), (2.0, 5.0, 12.0, 30.0),
-                          outer, inner, "rmse", seed)
-            )  # fmt: skip
-    train, test = load_gowalla()
-    found["Gowalla"] = [
-        _by_power(
-            BiasMC(32, alpha=0.99, max_iter=6, random_state=0), (0.3, 1.0), Split(train, test),
-            judged_split(train, 0), "ndcg@20", 0,
-        )
-    ]  # fmt: skip
+            runs.append(_by_power(model, (2.0, 5.0, 12.0, 30.0), outer, inner, "rmse", seed))
+        found[name] = runs
+        store("lists", {"results": {**stored_parts(), "degrees": found}})
     return found
 
 
@@ -543,7 +489,6 @@ def _by_background(
 
 PARTS: dict[str, Callable[[], dict[str, Any]]] = {
     "gowalla": gowalla,
-    "gowalla_cautious": gowalla_cautious,
     "gowalla_blend": gowalla_blend,
     "gowalla_drift": gowalla_drift,
     "liked": liked,
