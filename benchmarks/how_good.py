@@ -101,7 +101,8 @@ def _lists() -> Iterator[list[str]]:
         alone = parts["gowalla_blend"]["alone"]
         yield [
             protocol, "recall@20 / NDCG@20", GOWALLA.figure, GOWALLA.source,
-            f"{alone['recall@20']:.4f} / {alone['ndcg@20']:.4f}", "`BiasMC` of the last blend, alone", "", "", command,
+            f"{alone['recall@20']:.4f} / {alone['ndcg@20']:.4f}", "`BiasMC` of the last blend, alone", "", "",
+            command,
         ]  # fmt: skip
     if "liked" in parts:
         for method, entry in parts["liked"]["entries"].items():
