@@ -51,8 +51,8 @@ SYSTEMS: dict[str, System] = {
         "PDSparse", {**SEEDED, "max_iter": 60}, grid(C=(1.0, 10.0, 1000.0), l1=(0.01, 0.1, 1.0))
     ),
     "PPDSparse": System("PPDSparse", SEEDED, grid(C=(0.3, 1.0), l1=(0.01, 0.1))),
-    "AnnexML": System("AnnexML", ENSEMBLE, grid(gamma=(4.0, 10.0)), grid(k=(10, 25, 70))),
-    "DXML": System("DXML", SEEDED, grid(dropout=(0.2, 0.5)), grid(k=(10, 25, 70))),
+    "AnnexML": System("AnnexML", ENSEMBLE, ({},), grid(k=(10, 25, 70))),
+    "DXML": System("DXML", SEEDED, ({},), grid(k=(10, 25, 70))),
     "LabelTree": System("LabelTree", SEEDED, grid(C=(0.1, 0.3, 1.0))),
     "LabelTree, k-means": System(
         "LabelTree", {**SEEDED, "branching": 16, "balanced": False, "max_leaf": 20}, grid(C=(0.1, 0.3, 1.0))
