@@ -145,6 +145,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m release", description=__doc__)
     parser.add_argument("--rehearse", action="store_true", help="go on where a release would be refused")
     parser.add_argument("--without-tests", action="store_true", help="do not test the installed package")
+    parser.add_argument("--store", action="store_true", help="keep what was found for the page of promises")
     given = parser.parse_args()
     found = contradictions()
     if run("git", "status", "--porcelain", "--untracked-files=no").strip():
@@ -198,6 +199,8 @@ def main() -> None:
     sums = [f"{digest(file)}  {file.name}" for file in sorted(dist.iterdir())]
     (dist / "SHA256SUMS").write_text("\n".join(sums) + "\n")
     (dist / "release.json").write_text(json.dumps(facts, indent=1))
+    if given.store:
+        shutil.copy(dist / "release.json", ROOT / "benchmarks" / "stored" / "release.json")
     say("done:", dist)
     tag = f"v{facts['version']}"
     say(

@@ -89,6 +89,7 @@ if TYPE_CHECKING:
         Whitened,
         WithOnes,
     )
+    from unseen.memory import memory_estimate
     from unseen.multilabel import (
         DXML,
         LEML,
@@ -176,6 +177,7 @@ _HOME = {
     "Ridge": "regularisers",
     "Term": "terms",
     "load": "io",
+    "memory_estimate": "memory",
 }
 _MODULES = (
     "baselines",
@@ -269,6 +271,7 @@ __all__ = [
     "exceptions",
     "links",
     "load",
+    "memory_estimate",
     "metrics",
     "model_selection",
     "multilabel",

@@ -17,26 +17,28 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks._store import STORED, store
+from tests.hostile.zoo import MODELS
 
-KINDS: dict[str, tuple[str, str, dict[str, Any], int]] = {
-    "damaged": ("forge", "attack", {"kind": "damaged"}, 5000),
-    "forged": ("forge", "attack", {"kind": "forged"}, 1000),
-    "kernels": ("calls", "attack", {}, 5000),
-    "inputs": ("inputs", "attack", {}, 500),
-    "readers": ("readers", "attack", {}, 500),
-    "lists": ("lists", "attack", {}, 5000),
-    "kills in save": ("saving", "kills", {}, 10),
-    "kills in update": ("saving", "kills_in_update", {}, 10),
-    "kills in checkpoints": ("checkpoints", "kills", {}, 10),
-    "damaged checkpoints": ("checkpoints", "attack", {}, 50),
+KINDS: dict[str, tuple[str, str, dict[str, Any], int, int]] = {
+    "damaged": ("forge", "attack", {"kind": "damaged"}, 10_000, 100_000),
+    "forged": ("forge", "attack", {"kind": "forged"}, 4000, 20_000),
+    "kernels": ("calls", "attack", {}, 20_000, 100_000),
+    "inputs": ("inputs", "attack", {}, 1000, 10_000),
+    "readers": ("readers", "attack", {}, 2000, 10_000),
+    "lists": ("lists", "attack", {}, 20_000, 100_000),
+    "kills in save": ("saving", "kills", {}, 50, 200),
+    "kills in update": ("saving", "kills_in_update", {}, 25, 200),
+    "kills in checkpoints": ("checkpoints", "kills", {}, 20, 200),
+    "damaged checkpoints": ("checkpoints", "attack", {}, 100, 1000),
+    "bits": ("bits", "attack", {}, 10, len(MODELS)),
 }
-"""Module, function, its options, and how many trials make a piece."""
+"""Module, function, its options, how many trials make a piece, and how many the page of promises wants."""
 NAME = "hostile"
 
 
 def piece(kind: str, place: Path, first: int, count: int) -> tuple[Counter[str], int]:
     """Run trials in a process of their own; what was found, and the first seed that was not tried."""
-    module, function, options, _ = KINDS[kind]
+    module, function, options, _, _ = KINDS[kind]
     call = (
         f"import json, pathlib; from tests.hostile import {module}; "
         f"print(json.dumps({module}.{function}(pathlib.Path({str(place)!r}), "
@@ -82,10 +84,9 @@ def main() -> None:
     results = json.loads(path.read_text())["attacks"] if path.exists() and not given.again else {}
     end = time.monotonic() + 60 * given.minutes
     with tempfile.TemporaryDirectory() as folder:
-        turn = 0
         while time.monotonic() < end:
-            kind = given.kinds[turn % len(given.kinds)]
-            turn += 1
+            # What is furthest behind; all go on in turns once the page has what it wants.
+            kind = min(given.kinds, key=lambda kind: results.get(kind, {}).get("trials", 0) / KINDS[kind][4])
             place = Path(folder) / KINDS[kind][0]
             place.mkdir(exist_ok=True)
             first = results.get(kind, {}).get("next", 0)

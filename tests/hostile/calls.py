@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -134,12 +135,15 @@ def attack(directory: Path, *, first: int, count: int) -> Counter[str]:
         name = sorted(calls)[seed % len(calls)]
         given, options = calls[name]
         for _ in range(int(rng.integers(1, 3))):
-            place = int(rng.integers(len(given) + len(options)))
-            if place < len(given):
-                given[place] = spoil(given[place], rng)
-            else:
-                key = sorted(options)[place - len(given)]
-                options[key] = spoil(options[key], rng)
+            with contextlib.suppress(
+                ValueError, TypeError, OverflowError
+            ):  # twice spoiled may not go together
+                place = int(rng.integers(len(given) + len(options)))
+                if place < len(given):
+                    given[place] = spoil(given[place], rng)
+                else:
+                    key = sorted(options)[place - len(given)]
+                    options[key] = spoil(options[key], rng)
         (directory / "current").write_text(f"{seed} {name}")
         try:
             with np.errstate(all="ignore"):

@@ -16,6 +16,11 @@ from unseen.exceptions import ParameterError
 from unseen.kernels import _arguments as args
 
 
+@pytest.mark.parametrize("seed", [906, 5313])  # an array for True or False, a number for an array
+def test_calls_that_were_answered_in_foreign_words(tmp_path: Path, seed: int) -> None:
+    assert in_a_process("attack", tmp_path, "calls", first=seed, count=1) == {"refused": 1}
+
+
 def test_kernels_refuse_or_answer(tmp_path: Path) -> None:
     found = in_a_process("attack", tmp_path, "calls", first=0, count=400)
     assert found["answered"] > 50

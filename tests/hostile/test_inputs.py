@@ -25,11 +25,13 @@ from unseen import (
     PUClustering,
     RidgeOvA,
     SoftImpute,
+    SpectralFilter,
     SPPMIEmbedding,
     Vocabulary,
 )
 from unseen.baselines import MMMF
-from unseen.exceptions import InvalidDataError, ParameterError, TooLargeError
+from unseen.exceptions import DivergedError, InvalidDataError, ParameterError, TooLargeError
+from unseen.linalg.balance import balancing
 from unseen.links import BlendedLinks, Katz, SVDKatz, TruncatedSVDLinks, top_links
 from unseen.metrics import precision_at_k, ranked_hits
 
@@ -134,6 +136,8 @@ PAIRED = zoo.fitted("BiasMC")
         (lambda: Observations.from_triples([0], [0], np.ma.masked_array([1], mask=[1])), "values is a"),
         (lambda: Katz(0.1, length=10**9).fit(GRAPH), "length must be at most"),
         (lambda: BlendedLinks(["m"]).fit(GRAPH), "models must be completers"),
+        (lambda: SpectralFilter(3, degree_power=2**70).fit(zoo.POSITIVES), "leave no cell any weight"),
+        (lambda: balancing(np.full((2, 2), np.inf), np.eye(2)), "factors became NaN or infinite"),
         (lambda: Blend(3).fit(RATINGS), "models must be"),
         (lambda: Blend(itertools.count()).fit(RATINGS), "models must be"),
         (lambda: next(SoftImpute().path(RATINGS, itertools.count())), "regs must be"),
@@ -143,7 +147,7 @@ PAIRED = zoo.fitted("BiasMC")
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_called_by_its_name(call: Callable[[], Any], message: str) -> None:
-    with pytest.raises((InvalidDataError, ParameterError), match=message):
+    with pytest.raises((InvalidDataError, ParameterError, DivergedError), match=message):
         call()
 
 

@@ -11,6 +11,7 @@ from unseen import kernels
 from unseen.data import Observations
 from unseen.estimators.positive_rows import PositiveRows, degree_scales
 from unseen.estimators.row_scores import RowParts
+from unseen.exceptions import ParameterError
 from unseen.linalg.lowrank_sum import LowRankPlusSparse
 from unseen.linalg.svt import thresholded_svd
 from unseen.parallel import one_blas_thread
@@ -174,6 +175,11 @@ class SpectralFilter(PositiveRows):
         rng = check_rng(self.random_state)
         start = rng.standard_normal((cells.shape[1], min(rank, *cells.shape))).astype(cells.dtype)
         found = thresholded_svd(operator, 0.0, start=start, rng=rng, tol=SVD_TOL, max_rank=rank)
+        if not found.s.size:
+            raise ParameterError(
+                f"degree_power={self.degree_power!r}, list_power={self.list_power!r}: powers of the degrees "
+                "that leave no cell any weight; smaller ones are wanted"
+            )
         largest = float(found.s[0])
         self.positives_ = ones
         self.row_scale_ = (row_scale / largest) ** 2

@@ -315,7 +315,7 @@ def als_solve(
     dtype = args.common_float(out)
     other = args.dense("other", other, dtype)
     rank = other.shape[1]
-    out = args.in_place("out", out, dtype, (len(out), rank))
+    out = args.in_place("out", out, dtype, (*np.shape(out)[:1], rank))
     if (cg_steps := check_count("cg_steps", cg_steps, minimum=0)) > MOST_STEPS:
         raise ParameterError(f"cg_steps must be at most {MOST_STEPS}, got {cg_steps}")
     indptr, indices = args.pattern(indptr, indices, len(out), len(other))

@@ -8,6 +8,7 @@ from unseen.exceptions import ParameterError
 from unseen.kernels import _arguments as args
 from unseen.kernels import _provider, reference_embeddings
 from unseen.typing import FloatArray, IndexArray
+from unseen.validation import check_choice
 
 __all__ = ["joint_sweep", "sgns_sweep"]
 
@@ -144,6 +145,7 @@ def joint_sweep(
     reg = args.dense("reg", np.broadcast_to(reg, len(regressor)), dtype, ndim=1)
     index = np.result_type(indptr, visits, positives, negatives)
     whole = [np.ascontiguousarray(a, dtype=index) for a in (indptr, indices, visits, positives, negatives)]
+    cosine = check_choice("cosine", cosine, (True, False))
     _kernels.joint(
-        *whole[:2], values, regressor, squares, *whole[2:], reg, *settings, bool(cosine), n_threads,
+        *whole[:2], values, regressor, squares, *whole[2:], reg, *settings, cosine, n_threads,
     )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from unseen.exceptions import DivergedError
 from unseen.linalg.blocked import gram, matmul
 from unseen.typing import FloatArray
 
@@ -46,6 +47,11 @@ def balancing(gram_left: FloatArray, gram_right: FloatArray) -> tuple[FloatArray
     """
     bases, roots = [], []
     for square in (gram_left, gram_right):
+        if not np.isfinite(square).all():
+            raise DivergedError(
+                "the factors became NaN or infinite; try a larger reg, a smaller rank, or rescale the values "
+                "and features"
+            )
         values, vectors = np.linalg.eigh(square)
         kept = values > 1e-14 * max(float(values[-1]), np.finfo(float).tiny)
         root = np.sqrt(np.where(kept, values, 0.0))
