@@ -22,6 +22,8 @@ REQUIREMENTS = {
     "sklearn": ["scikit-learn==1.9.1"],
     "omikuji": ["omikuji==0.5.2"],
     "cornac": ["cornac==3.0.1", "flask"],
+    "myfm": ["myfm==0.4.0"],
+    "smurff": ["smurff==1.1", "scipy"],
     "napkinxc": ["napkinxc==0.7.2"],
 }
 

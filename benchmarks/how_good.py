@@ -30,6 +30,7 @@ RATINGS = {
     "ids only": Published("0.905", "GC-MC (van den Berg et al., 2017) and IGMC (Zhang and Chen, 2020)"),
     "with histories": Published("0.890", "GLocal-K (Han et al., 2021)"),
     "with histories and side tables": Published("0.8833", "myFM (Ohtsuki, 2020), with dates"),
+    "the same, ordinal": Published("0.8808", "myFM (Ohtsuki, 2020), ordinal, with dates"),
 }
 """RMSE on the first published fold of MovieLens-100K."""
 GOWALLA = Published("0.1920 / 0.1597", "BSPM-EM (Choi et al., 2023)")
@@ -74,8 +75,9 @@ def _ratings() -> Iterator[list[str]]:
         settings = results["settings"]
         yield [
             f"MovieLens-100K, fold u1, {variant}", "RMSE", best.figure, best.source,
-            f"{np.mean(errors):.4f} ({_seeds(len(runs))})",
-            f"`BayesianMF`, rank {settings['rank']}, {settings['n_samples']} samples",
+            f"{np.mean(errors):.4f} ({_seeds(len({run['seed'] for run in runs}))})",
+            f"`BayesianMF`, rank {settings['rank']}, {settings['n_samples']} samples, "
+            f"{settings['precision']} precision",
             f"{np.mean([run['cpu_seconds'] for run in runs]):.0f}", "", "`python -m benchmarks averaged`",
         ]  # fmt: skip
 

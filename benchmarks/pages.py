@@ -18,6 +18,9 @@ from benchmarks import (
     _distributed_tables,
     _gpu_tables,
     _performance_tables,
+    averaged,
+    averaged_elsewhere,
+    averaged_peers,
     defaults,
     exmlds_speed,
     gimc_speed,
@@ -45,6 +48,7 @@ PLACE = re.compile(r"(<!-- (table|claims|figure): (.*?) -->\n).*?(<!-- end -->)"
 SUITES = {
     "how_good.md": (how_good,),
     "performance.md": (_performance_tables,),
+    "guide/averaging.md": (averaged, averaged_elsewhere, averaged_peers),
     "guide/choosing_settings.md": (defaults,),
     "guide/distributed.md": (_distributed_tables,),
     "guide/gpu.md": (_gpu_tables,),

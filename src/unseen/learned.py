@@ -298,6 +298,7 @@ OTHERS: dict[str, Check] = {
     ),
     "certificate_": either(part("Certificate")),
     "clip_": either(limits),
+    "compression_": lambda value, _: isinstance(value, dict) and all(map(math.isfinite, value.values())),
     "class_prior_": real(),
     "cluster_centers_": numbers("clusters", "k"),
     "col_block_": numbers("m", kinds="i"),

@@ -169,6 +169,35 @@ def test_a_chain_that_has_not_settled_is_said_so(truth):
         BayesianMF(8, n_samples=8, burn_in=0, thin=1, random_state=0).fit(X)
 
 
+def test_a_compressed_mean_says_what_it_lost(truth, model, tmp_path):
+    scores, _, seen = truth
+    rows, cols = np.nonzero(~seen)
+    whole = model.predict_new()
+    small, large = model.compressed(2), model.compressed(12)
+    assert large.row_factors_.shape == (250, 12 + 1)
+    for each in (small, large):
+        found = each.predict_new()
+        assert each.compression_["rms_change"] == pytest.approx(rmse(found, whole), rel=0.01)
+        best = np.linalg.svd(whole - model.offsets_.mean, compute_uv=False)[each.compression_["rank"] :]
+        assert rmse(found, whole) == pytest.approx(np.sqrt(np.sum(best**2) / whole.size), rel=0.01)
+    assert small.compression_["rms_change"] > 3 * large.compression_["rms_change"]
+    error, with_all = (rmse(each.predict_entries(rows, cols), scores[rows, cols]) for each in (large, model))
+    assert error < 1.02 * with_all
+    large.save(tmp_path / "model")
+    loaded = unseen.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict_new(), large.predict_new())
+    assert loaded.compression_ == large.compression_
+    assert not hasattr(loaded, "predict_interval")
+    for refused in (
+        lambda: loaded.predict_entries([0], [0], return_std=True),
+        lambda: loaded.fold_in(np.full((1, 180), 3.0)),
+        lambda: loaded.fold_in_cols(np.full((250, 1), 3.0)),
+    ):
+        with pytest.raises(NotInductiveError):
+            refused()
+    assert model.predict_interval([0], [0]).shape == (1, 2)
+
+
 def test_a_mean_over_draws_has_no_curvature(truth):
     _, values, seen = truth
     X = np.where(seen, values, np.nan)[:40, :30]

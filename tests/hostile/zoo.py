@@ -26,6 +26,7 @@ from unseen import (
     BiasModel,
     Blend,
     Completion,
+    Constant,
     DirtyIMC,
     ExMLDS,
     FastXML,
@@ -63,6 +64,7 @@ from unseen import (
 )
 from unseen.baselines import MMMF, NMF, PMF, LowDensityNMF, OneBitMC, Popularity, SpectralPairs
 from unseen.links import BlendedLinks, CommonNeighbors, Katz, SVDKatz, TruncatedSVDLinks
+from unseen.solvers import Gibbs
 
 SCALE = int(os.environ.get("UNSEEN_ZOO", "1"))
 """How many times as long the sides are as usual: threads have nothing to share in small targets."""
@@ -103,6 +105,17 @@ MODELS: dict[str, Callable[[], Any]] = {
     "BayesianMF history": lambda: BayesianMF(2, history=True, n_samples=4, burn_in=2, random_state=0).fit(
         RATINGS, **SIDES
     ),
+    "BayesianMF ordinal": lambda: BayesianMF(
+        2, likelihood="ordinal", n_samples=4, burn_in=2, random_state=0
+    ).fit(LEVELS),
+    "BayesianMF compressed": lambda: (
+        BayesianMF(2, n_samples=4, burn_in=2, random_state=0).fit(RATINGS).compressed(2)
+    ),
+    "Completion averaged": lambda: Completion(
+        [Term(Given(standardize=True), Identity(), LowRank(2)), Term(Identity(), Constant(), Full())],
+        solver=Gibbs(4, 2),
+        random_state=0,
+    ).fit(RATINGS, row_features=ROWS),
     "SpectralFilter": lambda: SpectralFilter(3, random_state=0).fit(POSITIVES),
     "ItemNeighbors": lambda: ItemNeighbors(3).fit(POSITIVES),
     "CellBlend": lambda: Blend(

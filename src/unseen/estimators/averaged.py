@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self, cast
 
 import numpy as np
 from scipy import sparse
@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from unseen.cores import LowRank
 from unseen.data import Observations
+from unseen.estimators.compressing import compress
 from unseen.estimators.factored import FactoredCompleter
 from unseen.estimators.ids import Places
 from unseen.exceptions import InvalidDataError, NotInductiveError
@@ -24,7 +25,7 @@ from unseen.maps.joined import Seen, history_of
 from unseen.solvers import Gibbs, Posterior, TermPosterior
 from unseen.state import map_params
 from unseen.typing import Array, Features, FloatArray
-from unseen.validation import check_fraction
+from unseen.validation import check_count, check_fraction
 
 __all__ = ["AveragedCompleter"]
 
@@ -83,6 +84,35 @@ class AveragedCompleter(FactoredCompleter):
         """Variance of the scores of cells over the samples."""
         return np.concatenate([scores.var(axis=1) for scores in self._samples(i, j)])
 
+    compression_: dict[str, float]
+
+    @available_if(_averages)  # type: ignore[untyped-decorator]
+    def compressed(self, rank: int) -> Self:
+        """A copy that holds the mean score in so many factors, and no samples.
+
+        Factors of the mean are as wide as all samples side by side; most of that is noise. The copy has the
+        leading singular vectors of their product, which is never formed. It predicts, lists, is saved and
+        served like the model; intervals, deviations and new rows need the samples and are refused.
+
+        Parameters
+        ----------
+        rank : int
+            Factors that are kept, offsets beside them.
+
+        Returns
+        -------
+        model
+            With ``compression_``: ``rank``, ``rms_change`` (root mean square of what changed over all scores)
+            and ``share_kept`` (of their squares).
+        """
+        check_is_fitted(self)
+        return cast(Self, compress(self, check_count("rank", rank)))
+
+    def _refuse_without_samples(self) -> None:
+        solver = getattr(self, "solver_", None)
+        if self._posterior is None and getattr(solver, "averages", False):
+            raise NotInductiveError("a compressed mean holds no samples, and these are needed here")
+
     # -- levels ----------------------------------------------------------------------
 
     def _predictions_at(self, i: Places, j: Places, scores: FloatArray) -> FloatArray:
@@ -121,6 +151,7 @@ class AveragedCompleter(FactoredCompleter):
     # -- new rows and columns --------------------------------------------------------
 
     def _term_embeddings(self, side: str, features: Features | None, count: int) -> list[FloatArray]:
+        self._refuse_without_samples()
         posterior = self._posterior
         if posterior is None:
             return super()._term_embeddings(side, features, count)
@@ -181,6 +212,7 @@ class AveragedCompleter(FactoredCompleter):
         ]
 
     def _solve_rows(self, cells: Observations, row_features: Features | None) -> FloatArray:
+        self._refuse_without_samples()
         posterior = self._posterior
         if posterior is None:
             return super()._solve_rows(cells, row_features)
@@ -204,6 +236,7 @@ class AveragedCompleter(FactoredCompleter):
     # -- spread ----------------------------------------------------------------------
 
     def _with_std(self, rows: Places, cols: Places) -> tuple[FloatArray, FloatArray]:
+        self._refuse_without_samples()
         posterior = self._posterior
         if posterior is None:
             return super()._with_std(rows, cols)

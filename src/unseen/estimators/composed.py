@@ -89,6 +89,7 @@ class ComposedCompleter(AveragedCompleter):
     validation_fraction: float | None = None
     patience: int = 5
     warm_start: bool = False
+    solver_: Any
 
     _sweeps_chosen: bool = False
     """Whether the number of sweeps was chosen, so that an end before the objective settles is meant."""

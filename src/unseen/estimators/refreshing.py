@@ -100,7 +100,7 @@ def _grow(model: ComposedCompleter, n_rows: int, n_cols: int) -> None:
 
 def mirrored(model: FactoredCompleter) -> Any:
     """The same model of the transposed matrix: its rows are the columns."""
-    if getattr(model, "_posterior", None) is not None:
+    if getattr(getattr(model, "solver_", None), "averages", False):
         raise NotInductiveError("a mean over samples cannot place columns by their cells; fit it again")
     twin = copy(model)
     twin.terms_ = [_transposed_term(model, index) for index in range(len(model.terms_))]
