@@ -270,6 +270,14 @@ def test_errors_are_json_where_json_is_asked_for(run, files, tmp_path):
     assert run("info", tmp_path / "none", code=1).out == ""
 
 
+@pytest.mark.parametrize("given", [("--rank", "many"), ("--rank=many",)])
+def test_a_value_that_cannot_be_is_said(run, files, tmp_path, given):
+    ended = run("fit", files.ratings, "--out", tmp_path / "m", *given, code=2)
+    assert "--rank" in ended.err
+    assert "'many'" in ended.err
+    assert ended.err.count("many") == 1
+
+
 def test_info_without_a_model_says_what_computes(run):
     facts = run("info", "--json").document
     assert facts["provider"] in ("native", "reference")

@@ -12,6 +12,8 @@ code  meaning
 
 from __future__ import annotations
 
+import itertools
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -66,12 +68,23 @@ def _run(arguments: list[str]) -> int:
     except UsageError as error:
         return _complain(str(error), USAGE, arguments, "UsageError")
     except usage_error as error:
-        return _complain(error.format_message(), USAGE, arguments, "UsageError")
+        return _complain(_with_value(error.format_message(), arguments), USAGE, arguments, "UsageError")
     except Exception as error:
         return _complain(*_explain(error), arguments, type(error).__name__)
     if code == INTERRUPTED:  # typer has caught it already
         raise KeyboardInterrupt
     return int(code or 0)
+
+
+def _with_value(message: str, arguments: list[str]) -> str:
+    """The message about an option's value, and the value where it does not say it."""
+    told = re.match(r"Invalid value for '([^']+)'", message)
+    for option in told[1].split(" / ") if told else ():
+        values = [argument.partition("=")[2] for argument in arguments if argument.startswith(f"{option}=")]
+        values += [after for before, after in itertools.pairwise(arguments) if before == option]
+        if values and values[-1] not in message:
+            return f"{message.rstrip('.')}; got {values[-1]!r}"
+    return message
 
 
 def _explain(error: Exception) -> tuple[str, int]:
