@@ -317,7 +317,7 @@ def searches() -> dict[str, Any]:
         )
         for sweeps in (27, 81)
     }
-    for rank, sweeps in ((16, 9), (64, 27)):
+    for rank, sweeps in ((16, 9), (32, 27)):
         cases[f"Gowalla, rank {rank}, at most {sweeps} sweeps"] = (
             BiasMC(rank, max_iter=sweeps, random_state=0, n_jobs=1),
             {"alpha": [0.9, 0.98, 0.995], "reg": [0.1, 0.3, 1.0, 3.0]},
