@@ -303,7 +303,7 @@ def delicious() -> dict[str, Any]:
 
 
 def searches() -> dict[str, Any]:
-    """HalvingSearch beside GridSearch: validation score, and processor seconds in turns."""
+    """HalvingSearch beside GridSearch in turns: validation score and processor seconds."""
     ratings = load_ml100k()
     fold = ratings.cells["fold"] == 1
     explicit = split_entries(ratings.observations.select(~fold), test_fraction=0.1, random_state=0)
@@ -336,6 +336,7 @@ def searches() -> dict[str, Any]:
                      "params": search.best_params_, **spent.told()}
                 )  # fmt: skip
                 print(name, found[name][-1], flush=True)
+        store("lists", {"results": {**stored_parts(), "searches": found}})
     return found
 
 
