@@ -109,6 +109,7 @@ def arguments(model: Any) -> tuple[list[Any], dict[str, Any]]:
     positive = hasattr(model, "class_prior_") or name in (
         "CellBlend",
         "SpectralFilter",
+        "ItemNeighbors",
         "Popularity",
         "Blend",
     )

@@ -16,6 +16,7 @@ from tests.hostile.saving import in_a_process
 from unseen import (
     IMC,
     MCCC,
+    BiasMC,
     BiasModel,
     Blend,
     ExMLDS,
@@ -138,6 +139,7 @@ PAIRED = zoo.fitted("BiasMC")
         (lambda: BlendedLinks(["m"]).fit(GRAPH), "models must be completers"),
         (lambda: SpectralFilter(3, degree_power=2**70).fit(zoo.POSITIVES), "leave no cell any weight"),
         (lambda: balancing(np.full((2, 2), np.inf), np.eye(2)), "factors became NaN or infinite"),
+        (lambda: BiasMC(2, weights=np.eye(2)).fit(LABELS), "weights must be None, True or False"),
         (lambda: Blend(3).fit(RATINGS), "models must be"),
         (lambda: Blend(itertools.count()).fit(RATINGS), "models must be"),
         (lambda: next(SoftImpute().path(RATINGS, itertools.count())), "regs must be"),

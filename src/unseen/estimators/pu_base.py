@@ -193,10 +193,12 @@ class PositiveCompleter(ComposedCompleter):
         with one_blas_thread():
             right = self.col_factors_.astype(np.float64, copy=False)
             near = right[ids]
-            scaling = float(loss.cells.degrees("row")[i]) ** getattr(self, "degree_scaling", 0.0)
+            scaling = np.float64(loss.cells.degrees("row")[i]) ** getattr(self, "degree_scaling", 0.0)
             system = loss.blank.weight * gram(right, n_threads=self._n_threads())
             system += self.reg_ * scaling * np.eye(right.shape[1])
             system += (near.T * curvature) @ near
+            if not np.isfinite(system).all():
+                raise DivergedError("the equations of the row hold NaN or infinity")
             shares = linear * (near @ (np.linalg.pinv(system, hermitian=True) @ right[c]))
         order = np.argsort(-shares, kind="stable")
         return self._named(ids[order], "col", positions), shares[order].astype(self.col_factors_.dtype)
@@ -221,7 +223,7 @@ class PositiveCompleter(ComposedCompleter):
 
 def read_positives(X: Any, weights: bool | None) -> Observations:
     """Cells that are positives; ``weights`` says what values other than one mean."""
-    if weights not in (None, True, False):
+    if not (weights is None or isinstance(weights, (bool, np.bool_))):
         raise ParameterError(f"weights must be None, True or False, got {weights!r}.")
     # Repeated events add up to a weight; without weights a repeated positive is one positive.
     merge: Any = "sum" if weights else "mean"
