@@ -15,7 +15,13 @@ from unseen.data.ids import find_ids
 from unseen.estimators.composed import ComposedCompleter, Composition
 from unseen.estimators.pu_rates import Rates, n_positives
 from unseen.estimators.reg_scale import lambda_max, resolve_reg
-from unseen.exceptions import DataWarning, InvalidDataError, ParameterError, UnsupportedComposition
+from unseen.exceptions import (
+    DataWarning,
+    DivergedError,
+    InvalidDataError,
+    ParameterError,
+    UnsupportedComposition,
+)
 from unseen.linalg.blocked import gram
 from unseen.losses import CellLoss, Quadratic
 from unseen.parallel import one_blas_thread
