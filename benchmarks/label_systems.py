@@ -169,6 +169,8 @@ def table_of(results: dict[str, Any], name: str) -> str:
         seconds = [f"{mean(run[key] for run in runs):.1f}" for key in ("fit_s", "predict_s")]
         memory = f"{max(run['gib'] for run in runs):.2f}"
         lines.append([method, *ours, *rare, reached, *seconds, memory, told(settings[method])])
+    if not lines:
+        return "Not measured yet: `python -m benchmarks label_systems`."
     head = [
         "method",
         "P@1",
