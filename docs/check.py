@@ -78,7 +78,8 @@ class Page(HTMLParser):
 
 def broken_links(site: Path) -> list[str]:
     """Links to pages, files or anchors that are not there."""
-    pages = {path.resolve(): Page(path.read_text(encoding="utf-8")) for path in sorted(site.rglob("*.html"))}
+    files_of = (path for path in sorted(site.rglob("*.html")) if "_static" not in path.parts)
+    pages = {path.resolve(): Page(path.read_text(encoding="utf-8")) for path in files_of}
     found = []
     for path, page in pages.items():
         for link in page.links:
