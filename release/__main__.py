@@ -177,7 +177,7 @@ def main() -> None:
         sdist, wheel = (dist / file.name for file in pairs[0])
         say("the same bytes twice:", sdist.name, wheel.name)
         run(python, "-m", "twine", "check", "--strict", sdist, wheel)
-        run(python, "-m", "check_wheel_contents", wheel)
+        run(python, "-m", "check_wheel_contents", "--ignore", "W009,W010", wheel)  # the folder of libgomp
         if "abi3" in wheel.name:
             run(python, "-m", "abi3audit", "--strict", wheel)
         say("the wheel, alone and without a compiler")
