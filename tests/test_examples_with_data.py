@@ -38,8 +38,7 @@ def stored(maker: ModuleType) -> Any:
 
 def read(path: Path) -> Any:
     """A stored notebook."""
-    import nbformat
-
+    nbformat = pytest.importorskip("nbformat", reason="notebooks need unseen[docs]")
     return nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)
 
 

@@ -60,7 +60,7 @@ def test_plots_are_not_empty(demonstration):
 def test_it_ends_with_three_commands(demonstration):
     assert len(NEXT) == 3
     for command, _ in NEXT:
-        assert f"<code>{command}</code>" in demonstration.html
+        assert f">{command}</code>" in demonstration.html
 
 
 def test_an_empty_plot_would_be_noticed():

@@ -37,6 +37,8 @@ def files(tmp_path_factory):
 
 @pytest.mark.parametrize("name", LABEL_METHODS)
 def test_every_method_fits_predicts_and_is_measured(run, files, tmp_path, name):
+    if name == "dxml":
+        pytest.importorskip("torch", reason="needs PyTorch: pip install 'unseen[deep]'")
     model_path, train, test = tmp_path / "m", files / "train.txt", files / "test.txt.gz"
     small = SMALL.get(name, ())
     fitted = run("fit", train, "--method", name, *small, "--out", model_path, "--json", "--quiet").document
