@@ -33,8 +33,6 @@ class LowDensityNMF(Completer):
 
     Parameters
     ----------
-    rank : int, default=10
-        Columns of the factors.
     class_prior : float, optional
         Share of all cells that are truly positive, seen and hidden; twice the seen share by default.
     reg : float, default=0.1

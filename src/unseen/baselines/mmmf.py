@@ -37,8 +37,6 @@ class MMMF(ObservedCompleter):
 
     Parameters
     ----------
-    rank : int, default=10
-        Columns of the factors.
     C : float, default=1.5
         Weight of the loss.
     max_levels : int, default=100

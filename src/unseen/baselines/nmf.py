@@ -35,8 +35,6 @@ class NMF(ObservedCompleter):
 
     Parameters
     ----------
-    rank : int, default=10
-        Columns of the factors.
     reg : float, default=0.06
         Weight of the penalty.
     cold : {"mean", "biases"}, default="mean"

@@ -32,8 +32,6 @@ class OneBitMC(ComposedCompleter):
 
     Parameters
     ----------
-    rank : int, default=10
-        Columns of the factors.
     reg : float, default=1.0
         Weight of the penalty, that of a nuclear norm on the log odds.
     max_dense_cells : int, default=4_000_000

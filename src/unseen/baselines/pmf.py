@@ -43,8 +43,6 @@ class PMF(ObservedCompleter):
 
     Parameters
     ----------
-    rank : int, default=10
-        Columns of the factors.
     reg : float or (float, float), default=0.005
         Weight of the penalties, or one for rows and one for columns.
     per : {"cell", "factor"}, default="cell"

@@ -29,12 +29,8 @@ class SpectralPairs(PairClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters.
     eps : float, default=1e-6
         Weight of all pairs, over the number of items.
-    n_init : int, default=10
-        Restarts of k-means.
     random_state : int or Generator, optional
         Seed of k-means.
 

@@ -9,7 +9,8 @@ from scipy.sparse.csgraph import connected_components
 from unseen.data import Observations, Vocabulary, read_edges
 from unseen.data.streaming import PathLike
 from unseen.datasets.bunches import GraphData
-from unseen.datasets.registry import find_files
+from unseen.datasets.registry import FILES, find_files
+from unseen.docstrings import described_by
 
 __all__ = ["load_ca_grqc", "load_ca_hepph"]
 
@@ -34,13 +35,12 @@ def _load_graph(name: str, data_home: PathLike | None, download: bool) -> GraphD
     return GraphData(Observations.from_sparse(graph).with_ids(ids, ids), edges.astype(np.int64), train)
 
 
+@described_by(FILES)
 def load_ca_grqc(*, data_home: PathLike | None = None, download: bool = False) -> GraphData:
     """ca-GrQc: who wrote with whom in General Relativity; 4,158 authors, 13,422 edges.
 
     Parameters
     ----------
-    data_home : path-like, optional
-        Folder of the data sets.
     download : bool, default=False
         Fetch what is missing from SNAP.
 
@@ -52,13 +52,12 @@ def load_ca_grqc(*, data_home: PathLike | None = None, download: bool = False) -
     return _load_graph("ca_grqc", data_home, download)
 
 
+@described_by(FILES)
 def load_ca_hepph(*, data_home: PathLike | None = None, download: bool = False) -> GraphData:
     """ca-HepPh: who wrote with whom in High Energy Physics; 11,204 authors, 117,619 edges.
 
     Parameters
     ----------
-    data_home : path-like, optional
-        Folder of the data sets.
     download : bool, default=False
         Fetch what is missing from SNAP.
 

@@ -10,8 +10,9 @@ from scipy import sparse
 from unseen.data import Vocabulary, read_extreme
 from unseen.data.streaming import PathLike
 from unseen.datasets.bunches import ClassData, MultiLabelData, RowNumbers
-from unseen.datasets.registry import find_files
+from unseen.datasets.registry import FILES, find_files
 from unseen.datasets.tables import read_columns, read_lines
+from unseen.docstrings import described_by
 from unseen.typing import CSR
 
 __all__ = [
@@ -76,15 +77,9 @@ def _load_classes(
     )
 
 
+@described_by(FILES)
 def load_bibtex(*, data_home: PathLike | None = None, download: bool = False) -> MultiLabelData:
     """Bibtex: 7,395 documents, 1,836 words, 159 tags.
-
-    Parameters
-    ----------
-    data_home : path-like, optional
-        Folder of the data sets.
-    download : bool, default=False
-        Nobody serves exactly these files; the error says where the data comes from.
 
     Returns
     -------
@@ -95,15 +90,9 @@ def load_bibtex(*, data_home: PathLike | None = None, download: bool = False) ->
     return _load_labels("bibtex", "mulan", data_home, download)
 
 
+@described_by(FILES)
 def load_delicious(*, data_home: PathLike | None = None, download: bool = False) -> MultiLabelData:
     """Delicious: 16,105 web pages, 500 words, 983 tags.
-
-    Parameters
-    ----------
-    data_home : path-like, optional
-        Folder of the data sets.
-    download : bool, default=False
-        Nobody serves exactly these files; the error says where the data comes from.
 
     Returns
     -------
@@ -113,15 +102,9 @@ def load_delicious(*, data_home: PathLike | None = None, download: bool = False)
     return _load_labels("delicious", "mulan", data_home, download)
 
 
+@described_by(FILES)
 def load_corel5k(*, data_home: PathLike | None = None, download: bool = False) -> MultiLabelData:
     """Corel5k: 5,000 images, 499 visual words, 374 labels with a long tail.
-
-    Parameters
-    ----------
-    data_home : path-like, optional
-        Folder of the data sets.
-    download : bool, default=False
-        Nobody serves exactly these files; the error says where the data comes from.
 
     Returns
     -------
@@ -131,15 +114,9 @@ def load_corel5k(*, data_home: PathLike | None = None, download: bool = False) -
     return _load_labels("corel5k", "mulan", data_home, download)
 
 
+@described_by(FILES)
 def load_rcv1_subset(*, data_home: PathLike | None = None, download: bool = False) -> MultiLabelData:
     """RCV1-v2, subset 1: 6,000 news stories, 944 frequent words, 101 topics.
-
-    Parameters
-    ----------
-    data_home : path-like, optional
-        Folder of the data sets.
-    download : bool, default=False
-        Nobody serves exactly these files; the error says where the data comes from.
 
     Returns
     -------
@@ -150,15 +127,9 @@ def load_rcv1_subset(*, data_home: PathLike | None = None, download: bool = Fals
     return _load_labels("rcv1_subset", "halves", data_home, download)
 
 
+@described_by(FILES)
 def load_mediamill_subset(*, data_home: PathLike | None = None, download: bool = False) -> MultiLabelData:
     """MediaMill, 2,500 shots: 120 dense features, 101 concepts.
-
-    Parameters
-    ----------
-    data_home : path-like, optional
-        Folder of the data sets.
-    download : bool, default=False
-        Nobody serves exactly these files; the error says where the data comes from.
 
     Returns
     -------
@@ -169,15 +140,9 @@ def load_mediamill_subset(*, data_home: PathLike | None = None, download: bool =
     return _load_labels("mediamill_subset", "first1750", data_home, download)
 
 
+@described_by(FILES)
 def load_letter(*, data_home: PathLike | None = None, download: bool = False) -> ClassData:
     """Letter recognition: 20,000 letters, 16 features, 26 classes.
-
-    Parameters
-    ----------
-    data_home : path-like, optional
-        Folder of the data sets.
-    download : bool, default=False
-        Nobody serves exactly these files; the error says where the data comes from.
 
     Returns
     -------
@@ -187,15 +152,9 @@ def load_letter(*, data_home: PathLike | None = None, download: bool = False) ->
     return _load_classes("letter", "Letter", 16_000, data_home, download)
 
 
+@described_by(FILES)
 def load_segment(*, data_home: PathLike | None = None, download: bool = False) -> ClassData:
     """Image segmentation: 2,310 rows, 18 features, 7 classes of 330 rows.
-
-    Parameters
-    ----------
-    data_home : path-like, optional
-        Folder of the data sets.
-    download : bool, default=False
-        Nobody serves exactly these files; the error says where the data comes from.
 
     Returns
     -------
@@ -205,15 +164,9 @@ def load_segment(*, data_home: PathLike | None = None, download: bool = False) -
     return _load_classes("segment", "category", None, data_home, download)
 
 
+@described_by(FILES)
 def load_covtype(*, data_home: PathLike | None = None, download: bool = False) -> ClassData:
     """Forest cover, a balanced sample: 15,120 rows, 54 features, 7 classes.
-
-    Parameters
-    ----------
-    data_home : path-like, optional
-        Folder of the data sets.
-    download : bool, default=False
-        Nobody serves exactly these files; the error says where the data comes from.
 
     Returns
     -------
@@ -223,15 +176,9 @@ def load_covtype(*, data_home: PathLike | None = None, download: bool = False) -
     return _load_classes("covtype", "Cover_Type", None, data_home, download)
 
 
+@described_by(FILES)
 def load_mushroom(*, data_home: PathLike | None = None, download: bool = False) -> ClassData:
     """Mushroom: 8,124 rows, 112 indicators, edible (0) or poisonous (1).
-
-    Parameters
-    ----------
-    data_home : path-like, optional
-        Folder of the data sets.
-    download : bool, default=False
-        Nobody serves exactly these files; the error says where the data comes from.
 
     Returns
     -------

@@ -8,8 +8,9 @@ from scipy import sparse
 from unseen.data import Observations, Vocabulary
 from unseen.data.streaming import PathLike
 from unseen.datasets.bunches import MatrixData
-from unseen.datasets.registry import find_files
+from unseen.datasets.registry import FILES, find_files
 from unseen.datasets.tables import make_cells, multi_hot, one_hot, read_columns, read_lines, read_numbers
+from unseen.docstrings import described_by
 
 __all__ = [
     "load_ciao",
@@ -21,13 +22,12 @@ __all__ = [
 ]
 
 
+@described_by(FILES)
 def load_ml100k(*, data_home: PathLike | None = None, download: bool = False) -> MatrixData:
     """MovieLens 100K: 943 users, 1,682 movies, 100,000 ratings from 1 to 5.
 
     Parameters
     ----------
-    data_home : path-like, optional
-        Folder of the data sets.
     download : bool, default=False
         Fetch what is missing from GroupLens, who do not allow redistribution or commercial use.
 
@@ -70,15 +70,9 @@ def load_ml100k(*, data_home: PathLike | None = None, download: bool = False) ->
     )
 
 
+@described_by(FILES)
 def load_yelp2013(*, data_home: PathLike | None = None, download: bool = False) -> MatrixData:
     """Yelp 2013 (Phoenix): 45,981 users, 11,537 businesses, 229,906 star ratings.
-
-    Parameters
-    ----------
-    data_home : path-like, optional
-        Folder of the data sets.
-    download : bool, default=False
-        Nobody serves exactly these files; the error says where the data comes from.
 
     Returns
     -------
@@ -116,15 +110,9 @@ def load_yelp2013(*, data_home: PathLike | None = None, download: bool = False) 
     )
 
 
+@described_by(FILES)
 def load_yelp_3zones(*, data_home: PathLike | None = None, download: bool = False) -> MatrixData:
     """Three separate parts of Yelp 2013: 8,272 users, 5,842 businesses, nearly block-diagonal.
-
-    Parameters
-    ----------
-    data_home : path-like, optional
-        Folder of the data sets.
-    download : bool, default=False
-        Nobody serves exactly these files; the error says where the data comes from.
 
     Returns
     -------
@@ -154,15 +142,9 @@ def load_yelp_3zones(*, data_home: PathLike | None = None, download: bool = Fals
     return MatrixData(seen, cells=about, extras=extras)
 
 
+@described_by(FILES)
 def load_filmtrust(*, data_home: PathLike | None = None, download: bool = False) -> MatrixData:
     """FilmTrust: 1,508 users, 2,071 movies, 35,494 ratings from 0.5 to 4, and who trusts whom.
-
-    Parameters
-    ----------
-    data_home : path-like, optional
-        Folder of the data sets.
-    download : bool, default=False
-        Nobody serves exactly these files; the error says where the data comes from.
 
     Returns
     -------
@@ -182,15 +164,9 @@ def load_filmtrust(*, data_home: PathLike | None = None, download: bool = False)
     return MatrixData(seen, extras={"trust": network})
 
 
+@described_by(FILES)
 def load_ciao(*, data_home: PathLike | None = None, download: bool = False) -> MatrixData:
     """Ciao: 2,248 users, 16,861 products of six categories, 35,835 ratings from 1 to 5.
-
-    Parameters
-    ----------
-    data_home : path-like, optional
-        Folder of the data sets.
-    download : bool, default=False
-        Nobody serves exactly these files; the error says where the data comes from.
 
     Returns
     -------
@@ -212,6 +188,7 @@ def load_ciao(*, data_home: PathLike | None = None, download: bool = False) -> M
     return MatrixData(seen, col_features=flags, col_feature_names=names, cells=about)
 
 
+@described_by(FILES)
 def load_nci_dream(
     *, data_home: PathLike | None = None, download: bool = False, profiled_only: bool = True
 ) -> MatrixData:
@@ -219,10 +196,6 @@ def load_nci_dream(
 
     Parameters
     ----------
-    data_home : path-like, optional
-        Folder of the data sets.
-    download : bool, default=False
-        Nobody serves exactly these files; the error says where the data comes from.
     profiled_only : bool, default=True
         Keep the 44 cell lines with gene calls; otherwise all 53, without features.
 

@@ -15,9 +15,16 @@ import numpy as np
 
 from unseen.data.streaming import PathLike
 from unseen.datasets.download import fetch, write_whole
+from unseen.docstrings import Descriptions
 from unseen.exceptions import DownloadError
 
-__all__ = ["SOURCES", "Source", "find_files", "text_digest", "user_data_home"]
+__all__ = ["FILES", "SOURCES", "Source", "find_files", "text_digest", "user_data_home"]
+
+FILES: Descriptions = {
+    "data_home": ("path-like, optional", "Folder of the data sets."),
+    "download": ("bool", "Nobody serves exactly these files; the error says where the data comes from."),
+}
+"""What loaders of files take."""
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ class SPPMIEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     random_state : int, Generator or None, default=None
         Start of the eigen-solver, and the choice of rows for frequent labels.
     n_jobs : int or None, default=None
-        Threads; all cores by default. Results do not depend on it.
+        Threads; None takes all cores. The result does not depend on it.
 
     Attributes
     ----------

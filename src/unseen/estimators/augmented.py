@@ -47,8 +47,6 @@ class AugmentedMF(BlockwiseCompleter):
 
     Parameters
     ----------
-    rank : int, default=10
-        Columns of the factors.
     reg : float, default=0.02
         eta = 1/lambda, weight of the penalty.
     augmentation : {"expected", "rank_one", "hashed", "explicit"}, default="expected"

@@ -51,8 +51,6 @@ class MatrixFactorization(AutoReg):
 
     Parameters
     ----------
-    rank : int, default=10
-        Columns of the factors.
     reg : float or "auto", default="auto"
         Weight of the penalty on both factors; zero is allowed. "auto" walks down a path of penalties with
         warm starts, keeps the best on a tenth of the cells, then fits to all of them. Where no penalty

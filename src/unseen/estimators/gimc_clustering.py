@@ -145,8 +145,6 @@ class GIMCClustering(ObservedPairClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters.
     n_components : int, default=100
         Projections or landmarks of the map.
     map : {"fourier", "nystrom"} or FeatureMap, default="fourier"
@@ -165,14 +163,10 @@ class GIMCClustering(ObservedPairClusterer):
         Share of the pairs that are held out if ``reg`` is a list.
     rank : int, optional
         Rank of the pair matrix; ``n_clusters`` by default.
-    standardize : bool, default=True
-        Centre features and scale them to unit variance.
     solver : {"lbfgs", "armijo"}, default="lbfgs"
         How the maps move, as in :class:`GIMC`.
     start_sweeps : int, default=15
         Sweeps over W and H before maps begin to move.
-    n_init : int, default=10
-        Restarts of k-means.
     max_iter : int, default=30
         Limit of sweeps in which maps move.
 
@@ -283,16 +277,12 @@ class MCCC(ObservedPairClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters.
     reg : float or list of float, default=1.0
         Weight of the penalty; a list as in :class:`GIMCClustering`.
     validation_fraction : float, default=0.1
         Share of the pairs that are held out if ``reg`` is a list.
     rank : int, optional
         Rank of the pair matrix; ``n_clusters`` by default.
-    n_init : int, default=10
-        Restarts of k-means.
 
     Attributes
     ----------

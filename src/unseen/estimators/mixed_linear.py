@@ -86,8 +86,6 @@ class MixedLinear(Explained, PathMixin):
     max_rank : int, None or "auto", default="auto"
         Keep at most this many singular values of E; the problem is no longer convex where this binds.
         "auto" is 50, with a warning where it binds; None is no limit.
-    intercept : bool, default=True
-        Append a constant to the features of each side.
     penalize_intercept : bool, default=True
         Whether the constant is penalised as the other entries of G are.
     standardize : bool, default=True

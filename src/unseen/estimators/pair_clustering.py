@@ -207,8 +207,6 @@ class PUClustering(PlacingClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters.
     class_prior : float, optional
         Share of all pairs that belong together; 1/n_clusters by default, which equal clusters have.
         It sets alpha = 1 - s/(2 class_prior), with s the share of pairs that are known to.
@@ -218,15 +216,11 @@ class PUClustering(PlacingClusterer):
         Weight of the penalty, or a share of the smallest one that makes D zero.
     intercept : bool, default=True
         Append a constant to the features.
-    standardize : bool, default=True
-        Centre features and scale them to unit variance.
     whiten : bool, default=False
         Turn the features into orthonormal columns. Neither choice is better throughout: try both.
     rank : int or None, default=None
         Rank of D; None learns all of D by proximal steps, a number two factors by conjugate
         gradients, for many features.
-    n_init : int, default=10
-        Restarts of k-means.
 
     Attributes
     ----------

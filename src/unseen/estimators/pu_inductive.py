@@ -88,10 +88,6 @@ class BiasIMC(_Inductive, BiasMC):
     reg : float or str, default="0.05max"
         Weight of the penalty, or a share of the smallest one that makes D zero: the spectral norm of
         the gradient at D = 0. The scale of features makes numbers hard to guess.
-    intercept : bool, default=True
-        Append a constant to the features of each side.
-    standardize : bool, default=True
-        Centre features and scale them to unit variance.
     whiten : bool, default=False
         Turn the features of each side into orthonormal columns (:class:`Whitened`), as the paper
         assumes. Neither choice is better throughout: try both.
@@ -197,10 +193,6 @@ class ShiftIMC(_Inductive):
     bound : {"none", "box"}, default="none"
         "box" keeps every completed value between 0 and 1 (to the tolerance); dense, and ``solver``
         is not used.
-    intercept : bool, default=True
-        Append a constant to the features of each side.
-    standardize : bool, default=True
-        Centre features and scale them to unit variance.
     whiten : bool, default=False
         Turn the features of each side into orthonormal columns.
     solver : {"cg", "prox"}, default="cg"

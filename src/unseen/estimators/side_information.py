@@ -53,8 +53,6 @@ class Maxide(Explained, AutoReg, PathMixin):
     reg : float or "auto", default="auto"
         Weight of the nuclear norm. "auto" walks down a path of penalties, by factors with the same penalty,
         and keeps the best on a tenth of the cells.
-    intercept : bool, default=True
-        Append a constant to the features of each side.
     standardize : bool, default=True
         Centre features and scale them to unit variance; with an intercept the span of the
         features, and so the model, does not depend on it.
@@ -181,10 +179,6 @@ class DirtyIMC(Explained, PathMixin):
     max_rank : int, None or "auto", default="auto"
         Keep at most this many singular values of N. "auto" is 50, with a warning where that binds; None is
         no limit.
-    intercept : bool, default=True
-        Append a constant to the features of each side.
-    standardize : bool, default=True
-        Centre features and scale them to unit variance.
     center : {"none", "mean", "biases", "informed"}, default="informed"
         Subtract nothing, the mean, or a :class:`BiasModel` first; "informed" gives new rows and columns the
         biases that their features suggest, by a regression.

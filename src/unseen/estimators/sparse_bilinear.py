@@ -33,8 +33,6 @@ class SparseBilinear(Explained, AutoReg, PathMixin):
     reg : float or "auto", default="auto"
         Weight of the L1 norm. G is zero from ``max |Xa' P(M) Ya|`` on. "auto" walks down a path of penalties
         and keeps the best on a tenth of the cells.
-    intercept : bool, default=True
-        Append a constant to the features of each side.
     penalize_intercept : bool, default=True
         Whether the constant is penalised as the other entries of G are.
     standardize : bool, default=True

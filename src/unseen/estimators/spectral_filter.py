@@ -65,8 +65,6 @@ class SpectralFilter(PositiveRows):
         cells add up. False: every non-zero is one positive.
     random_state : int or Generator, optional
         Seed of the search for singular vectors.
-    n_jobs : int, optional
-        Threads; all cores by default. Results do not depend on it.
 
     Attributes
     ----------

@@ -114,8 +114,6 @@ class Katz(NeighbourLinks):
         ``tol * beta**2``, so that errors are small beside the score of one shared neighbour.
     tol : float, default=0.01
         See `length`.
-    n_jobs : int, optional
-        Threads; all cores by default. Results do not depend on it.
 
     Attributes
     ----------

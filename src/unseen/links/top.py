@@ -147,7 +147,7 @@ def top_links(
         Stored cells (i, j) or (j, i) leave out the pair: "seen" are those of the training graph. Ids are
         matched.
     n_jobs : int, optional
-        Threads; all cores by default. Results do not depend on it.
+        Threads; None takes all cores. The result does not depend on it.
     positions : bool, default=False
         Take and return positions, whatever the ids.
 

@@ -8,14 +8,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from unseen.docstrings import described_by
 from unseen.exceptions import InvalidDataError
-from unseen.metrics._lists import checked_ids
+from unseen.metrics._lists import LISTS, checked_ids
 from unseen.typing import CSR, IndexArray
 from unseen.validation import check_count
 
 __all__ = ["coverage_at_k", "diversity_at_k", "novelty_at_k"]
 
 
+@described_by(LISTS)
 def coverage_at_k(ids: npt.ArrayLike, n_cols: int, k: int = 5) -> float:
     """Share of all columns that are in the first k places of at least one list.
 
@@ -25,8 +27,6 @@ def coverage_at_k(ids: npt.ArrayLike, n_cols: int, k: int = 5) -> float:
         Columns, best first, -1 for an empty place.
     n_cols : int
         Columns that there are.
-    k : int, default=5
-        Places that count.
 
     Returns
     -------
@@ -43,6 +43,7 @@ def coverage_at_k(ids: npt.ArrayLike, n_cols: int, k: int = 5) -> float:
     return np.unique(listed[listed >= 0]).size / n_cols
 
 
+@described_by(LISTS)
 def novelty_at_k(ids: npt.ArrayLike, counts: npt.ArrayLike, n_rows: int, k: int = 5) -> float:
     """Mean of -log2(count / n_rows) over the places: bits that say how rarely seen the listed columns are.
 
@@ -54,8 +55,6 @@ def novelty_at_k(ids: npt.ArrayLike, counts: npt.ArrayLike, n_rows: int, k: int 
         In how many training rows each column is stored; one that is in none counts as one.
     n_rows : int
         Training rows.
-    k : int, default=5
-        Places that count.
 
     Returns
     -------
@@ -78,6 +77,7 @@ def novelty_at_k(ids: npt.ArrayLike, counts: npt.ArrayLike, n_rows: int, k: int 
     return float(bits[listed[listed >= 0]].mean())
 
 
+@described_by(LISTS)
 def diversity_at_k(ids: npt.ArrayLike, vectors: Any, k: int = 5) -> float:
     """Intra-list diversity: 1 - cosine, averaged over the pairs of a list and then over the lists.
 
@@ -88,8 +88,6 @@ def diversity_at_k(ids: npt.ArrayLike, vectors: Any, k: int = 5) -> float:
     vectors : array or sparse matrix of shape (n_cols, d)
         What columns are compared by: features, factors, or the rows in which they are stored. A column of
         zeros is unlike all others.
-    k : int, default=5
-        Places that count.
 
     Returns
     -------

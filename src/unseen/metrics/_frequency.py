@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from unseen.data import Observations
+from unseen.docstrings import described_by
 from unseen.exceptions import InvalidDataError, ParameterError
-from unseen.metrics._lists import ranked_lists
+from unseen.metrics._lists import LISTS, ranked_lists
 from unseen.metrics._pointwise import check_sample_weight, weighted_mean
 from unseen.typing import FloatArray, IndexArray, SparseLike
 from unseen.validation import check_positive
@@ -19,6 +20,7 @@ __all__ = ["frequency_bins", "stratified_recall_at_k", "thirds"]
 _NAMES = ("head", "middle", "tail")
 
 
+@described_by(LISTS)
 def frequency_bins(
     Y_true: SparseLike | Observations,
     predictions: npt.ArrayLike,
@@ -31,14 +33,8 @@ def frequency_bins(
 
     Parameters
     ----------
-    Y_true : sparse matrix, Observations or array of shape (n, n_cols)
-        Non-zero where relevant.
-    predictions : array of shape (n, >= k) or (n, n_cols)
-        Integer ids, best first, -1 for an empty place; or floating-point scores of all columns.
     counts : array of shape (n_cols,)
         How often each column occurs in training.
-    k : int, default=5
-        Places that count.
     edges : (float, float), optional
         Columns with counts of at least the larger edge are the head, below the smaller edge the
         tail. When left out, head, middle and tail each hold about a third of all occurrences.
@@ -87,6 +83,7 @@ def frequency_bins(
     return table
 
 
+@described_by(LISTS)
 def stratified_recall_at_k(
     Y_true: SparseLike | Observations,
     predictions: npt.ArrayLike,
@@ -105,18 +102,10 @@ def stratified_recall_at_k(
 
     Parameters
     ----------
-    Y_true : sparse matrix, Observations or array of shape (n, n_cols)
-        Non-zero where relevant.
-    predictions : array of shape (n, >= k) or (n, n_cols)
-        Integer ids, best first, -1 for an empty place; or floating-point scores of all columns.
     counts : array of shape (n_cols,)
         How often each column occurs in training; one that does not counts as if it occurred once.
-    k : int, default=5
-        Places that count.
     power : float, default=0.5
         How much more rare columns count.
-    sample_weight : array-like of shape (n,), optional
-        How much each row counts in the mean; one by default.
 
     Returns
     -------

@@ -10,11 +10,30 @@ import numpy.typing as npt
 from scipy import sparse
 
 from unseen.data import Observations
+from unseen.docstrings import Descriptions
 from unseen.exceptions import InvalidDataError, ParameterError
 from unseen.typing import CSR, BoolArray, IndexArray, SparseLike
 from unseen.validation import check_count
 
-__all__ = ["RankedLists", "checked_ids", "contains", "ranked_lists", "relevant_cells"]
+__all__ = ["LISTS", "RankedLists", "checked_ids", "contains", "ranked_lists", "relevant_cells"]
+
+LISTS: Descriptions = {
+    "Y_true": ("sparse matrix, Observations or array of shape (n, n_cols)", "Non-zero where relevant."),
+    "predictions": (
+        "array of shape (n, >= k) or (n, n_cols)",
+        "Integer ids, best first, -1 for an empty place; or floating-point scores of all columns.",
+    ),
+    "k": ("int", "Places that count."),
+    "empty_rows": (
+        '{"zero", "skip"}',
+        "Rows without any relevant column stay in the mean as zero, or are left out.",
+    ),
+    "sample_weight": (
+        "array-like of shape (n,), optional",
+        "How much each row counts in the mean; one by default.",
+    ),
+}
+"""What metrics of lists take."""
 
 _SCORES_PER_BLOCK = 1 << 22
 

@@ -8,12 +8,28 @@ import numpy as np
 import numpy.typing as npt
 
 from unseen.data import Observations
+from unseen.docstrings import Descriptions, described_by
 from unseen.exceptions import InvalidDataError
 from unseen.parallel import one_blas_thread
 
 __all__ = ["check_sample_weight", "mae", "relative_error", "rmse", "weighted_mean"]
 
+VALUES: Descriptions = {
+    "y_true": (
+        "Observations or array-like",
+        "True values; of an `Observations`, its stored values in their order.",
+    ),
+    "y_pred": ("array-like", "Predicted values, of the same shape."),
+    "sample_weight": (
+        "array-like, optional",
+        "How much each value counts, of the same shape; by default the weights of an `Observations`, "
+        "else one.",
+    ),
+}
+"""What metrics of values take."""
 
+
+@described_by(VALUES)
 def rmse(
     y_true: Observations | npt.ArrayLike,
     y_pred: npt.ArrayLike,
@@ -21,15 +37,6 @@ def rmse(
     sample_weight: npt.ArrayLike | None = None,
 ) -> float:
     """Root mean squared error, sqrt(mean((p - t)²)), the mean weighted where there are weights.
-
-    Parameters
-    ----------
-    y_true : Observations or array-like
-        True values; of an `Observations`, its stored values in their order.
-    y_pred : array-like
-        Predicted values, of the same shape.
-    sample_weight : array-like, optional
-        How much each value counts, of the same shape; by default the weights of an `Observations`, else one.
 
     Returns
     -------
@@ -46,6 +53,7 @@ def rmse(
     return float(np.sqrt(weighted_mean(np.square(prediction - truth), weights)))
 
 
+@described_by(VALUES)
 def mae(
     y_true: Observations | npt.ArrayLike,
     y_pred: npt.ArrayLike,
@@ -53,15 +61,6 @@ def mae(
     sample_weight: npt.ArrayLike | None = None,
 ) -> float:
     """Mean absolute error, mean(|p - t|), weighted where there are weights.
-
-    Parameters
-    ----------
-    y_true : Observations or array-like
-        True values; of an `Observations`, its stored values in their order.
-    y_pred : array-like
-        Predicted values, of the same shape.
-    sample_weight : array-like, optional
-        How much each value counts, of the same shape; by default the weights of an `Observations`, else one.
 
     Returns
     -------
@@ -78,6 +77,7 @@ def mae(
     return weighted_mean(np.abs(prediction - truth), weights)
 
 
+@described_by(VALUES)
 @one_blas_thread()
 def relative_error(
     y_true: Observations | npt.ArrayLike,
@@ -93,10 +93,6 @@ def relative_error(
     ----------
     y_true : Observations or array-like
         True values, not all zero; of an `Observations`, its stored values in their order.
-    y_pred : array-like
-        Predicted values, of the same shape.
-    sample_weight : array-like, optional
-        How much each value counts, of the same shape; by default the weights of an `Observations`, else one.
 
     Returns
     -------

@@ -11,8 +11,9 @@ import numpy.typing as npt
 from scipy import sparse
 
 from unseen.data import Observations
+from unseen.docstrings import described_by
 from unseen.exceptions import InvalidDataError
-from unseen.metrics._lists import RankedLists, ranked_lists
+from unseen.metrics._lists import LISTS, RankedLists, ranked_lists
 from unseen.metrics._pointwise import check_sample_weight
 from unseen.metrics._ranking import rank_discounts
 from unseen.parallel import one_blas_thread
@@ -64,6 +65,7 @@ def label_propensities(
     return np.asarray(1.0 / (1.0 + scale * (seen + b) ** -a))
 
 
+@described_by(LISTS)
 def propensity_scored_precision_at_k(
     Y_true: SparseLike | Observations,
     predictions: npt.ArrayLike,
@@ -76,14 +78,8 @@ def propensity_scored_precision_at_k(
 
     Parameters
     ----------
-    Y_true : sparse matrix, Observations or array of shape (n, n_cols)
-        Non-zero where relevant.
-    predictions : array of shape (n, >= k) or (n, n_cols)
-        Integer ids, best first, -1 for an empty place; or floating-point scores of all columns.
     propensities : array of shape (n_cols,)
         Propensity of each column, in (0, 1]; see `label_propensities`.
-    k : int, default=5
-        Places that count.
     sample_weight : array-like of shape (n,), optional
         How much each row counts in both sums; one by default.
 
@@ -105,6 +101,7 @@ def propensity_scored_precision_at_k(
     return _ratio(_hit_weights(lists, weights), _best_weights(lists, weights), sample_weight)
 
 
+@described_by(LISTS)
 @one_blas_thread()
 def propensity_scored_ndcg_at_k(
     Y_true: SparseLike | Observations,
@@ -122,14 +119,8 @@ def propensity_scored_ndcg_at_k(
 
     Parameters
     ----------
-    Y_true : sparse matrix, Observations or array of shape (n, n_cols)
-        Non-zero where relevant.
-    predictions : array of shape (n, >= k) or (n, n_cols)
-        Integer ids, best first, -1 for an empty place; or floating-point scores of all columns.
     propensities : array of shape (n_cols,)
         Propensity of each column, in (0, 1]; see `label_propensities`.
-    k : int, default=5
-        Places that count.
     sample_weight : array-like of shape (n,), optional
         How much each row counts in both sums; one by default.
 

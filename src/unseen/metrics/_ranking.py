@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from unseen.data import Observations
+from unseen.docstrings import described_by
 from unseen.exceptions import InvalidDataError
-from unseen.metrics._lists import RankedLists, ranked_lists
+from unseen.metrics._lists import LISTS, RankedLists, ranked_lists
 from unseen.metrics._pointwise import check_sample_weight, weighted_mean
 from unseen.parallel import one_blas_thread
 from unseen.typing import SparseLike
@@ -35,6 +36,7 @@ __all__ = [
 EmptyRows = Literal["zero", "skip"]
 
 
+@described_by(LISTS)
 def precision_at_k(
     Y_true: SparseLike | Observations,
     predictions: npt.ArrayLike,
@@ -46,19 +48,6 @@ def precision_at_k(
     """Share of the first k places that are relevant, averaged over rows.
 
     The divisor is always k, also where a row has fewer relevant columns or a shorter list.
-
-    Parameters
-    ----------
-    Y_true : sparse matrix, Observations or array of shape (n, n_cols)
-        Non-zero where relevant.
-    predictions : array of shape (n, >= k) or (n, n_cols)
-        Integer ids, best first, -1 for an empty place; or floating-point scores of all columns.
-    k : int, default=5
-        Places that count.
-    empty_rows : {"zero", "skip"}, default="zero"
-        Rows without any relevant column stay in the mean as zero, or are left out.
-    sample_weight : array-like of shape (n,), optional
-        How much each row counts in the mean; one by default.
 
     Returns
     -------
@@ -77,6 +66,7 @@ def precision_at_k(
     return _mean_over_rows(lists.hits.sum(axis=1) / lists.k, lists, empty_rows, sample_weight)
 
 
+@described_by(LISTS)
 def recall_at_k(
     Y_true: SparseLike | Observations,
     predictions: npt.ArrayLike,
@@ -86,19 +76,6 @@ def recall_at_k(
     sample_weight: npt.ArrayLike | None = None,
 ) -> float:
     """Share of the relevant columns that are among the first k places, averaged over rows.
-
-    Parameters
-    ----------
-    Y_true : sparse matrix, Observations or array of shape (n, n_cols)
-        Non-zero where relevant.
-    predictions : array of shape (n, >= k) or (n, n_cols)
-        Integer ids, best first, -1 for an empty place; or floating-point scores of all columns.
-    k : int, default=5
-        Places that count.
-    empty_rows : {"zero", "skip"}, default="zero"
-        Rows without any relevant column stay in the mean as zero, or are left out.
-    sample_weight : array-like of shape (n,), optional
-        How much each row counts in the mean; one by default.
 
     Returns
     -------
@@ -119,6 +96,7 @@ def recall_at_k(
     )
 
 
+@described_by(LISTS)
 @one_blas_thread()
 def ndcg_at_k(
     Y_true: SparseLike | Observations,
@@ -137,14 +115,6 @@ def ndcg_at_k(
     ----------
     Y_true : sparse matrix, Observations or array of shape (n, n_cols)
         Non-zero where relevant; all relevant columns gain the same.
-    predictions : array of shape (n, >= k) or (n, n_cols)
-        Integer ids, best first, -1 for an empty place; or floating-point scores of all columns.
-    k : int, default=5
-        Places that count.
-    empty_rows : {"zero", "skip"}, default="zero"
-        Rows without any relevant column stay in the mean as zero, or are left out.
-    sample_weight : array-like of shape (n,), optional
-        How much each row counts in the mean; one by default.
 
     Returns
     -------
@@ -167,6 +137,7 @@ def ndcg_at_k(
     return _mean_over_rows(shares, lists, empty_rows, sample_weight)
 
 
+@described_by(LISTS)
 def map_at_k(
     Y_true: SparseLike | Observations,
     predictions: npt.ArrayLike,
@@ -179,19 +150,6 @@ def map_at_k(
 
     The precision of the list up to each hit, summed over the hits and divided by min(k, number of relevant
     columns), averaged over rows.
-
-    Parameters
-    ----------
-    Y_true : sparse matrix, Observations or array of shape (n, n_cols)
-        Non-zero where relevant.
-    predictions : array of shape (n, >= k) or (n, n_cols)
-        Integer ids, best first, -1 for an empty place; or floating-point scores of all columns.
-    k : int, default=5
-        Places that count.
-    empty_rows : {"zero", "skip"}, default="zero"
-        Rows without any relevant column stay in the mean as zero, or are left out.
-    sample_weight : array-like of shape (n,), optional
-        How much each row counts in the mean; one by default.
 
     Returns
     -------
@@ -214,6 +172,7 @@ def map_at_k(
     return _mean_over_rows(average, lists, empty_rows, sample_weight)
 
 
+@described_by(LISTS)
 def mrr_at_k(
     Y_true: SparseLike | Observations,
     predictions: npt.ArrayLike,
@@ -223,19 +182,6 @@ def mrr_at_k(
     sample_weight: npt.ArrayLike | None = None,
 ) -> float:
     """Mean reciprocal rank: one over the place of the first hit, zero without one among the first k.
-
-    Parameters
-    ----------
-    Y_true : sparse matrix, Observations or array of shape (n, n_cols)
-        Non-zero where relevant.
-    predictions : array of shape (n, >= k) or (n, n_cols)
-        Integer ids, best first, -1 for an empty place; or floating-point scores of all columns.
-    k : int, default=5
-        Places that count.
-    empty_rows : {"zero", "skip"}, default="zero"
-        Rows without any relevant column stay in the mean as zero, or are left out.
-    sample_weight : array-like of shape (n,), optional
-        How much each row counts in the mean; one by default.
 
     Returns
     -------
@@ -255,6 +201,7 @@ def mrr_at_k(
     return _mean_over_rows(first, lists, empty_rows, sample_weight)
 
 
+@described_by(LISTS)
 def hit_rate_at_k(
     Y_true: SparseLike | Observations,
     predictions: npt.ArrayLike,
@@ -264,19 +211,6 @@ def hit_rate_at_k(
     sample_weight: npt.ArrayLike | None = None,
 ) -> float:
     """Share of the rows with at least one relevant column among the first k places.
-
-    Parameters
-    ----------
-    Y_true : sparse matrix, Observations or array of shape (n, n_cols)
-        Non-zero where relevant.
-    predictions : array of shape (n, >= k) or (n, n_cols)
-        Integer ids, best first, -1 for an empty place; or floating-point scores of all columns.
-    k : int, default=5
-        Places that count.
-    empty_rows : {"zero", "skip"}, default="zero"
-        Rows without any relevant column stay in the mean as zero, or are left out.
-    sample_weight : array-like of shape (n,), optional
-        How much each row counts in the mean; one by default.
 
     Returns
     -------

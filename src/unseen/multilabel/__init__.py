@@ -1,13 +1,14 @@
 """Multi-label and multi-class classifiers."""
 
 from unseen.multilabel.annexml import AnnexML
-from unseen.multilabel.base import FactoredClassifier, MultiLabelClassifier
+from unseen.multilabel.base import MultiLabelClassifier
 from unseen.multilabel.dxml import DXML
 from unseen.multilabel.exmlds import ExMLDS
 from unseen.multilabel.fastxml import FastXML, PfastreXML
 from unseen.multilabel.forest import LabelForest
 from unseen.multilabel.gimc import GIMCClassifier
 from unseen.multilabel.hierarchy import LabelHierarchy
+from unseen.multilabel.kinds import FactoredClassifier, WeightedClassifier
 from unseen.multilabel.label_tree import LabelTree
 from unseen.multilabel.learners import Learner, Part
 from unseen.multilabel.leml import LEML
@@ -43,4 +44,5 @@ __all__ = [
     "Part",
     "PfastreXML",
     "RidgeOvA",
+    "WeightedClassifier",
 ]

@@ -39,8 +39,6 @@ class AnnexML(NeighbourClassifier):
 
     Parameters
     ----------
-    n_components : int, default=50
-        Size of the embeddings.
     n_neighbors : int, default=10
         Neighbours of a row in the space of labels, and random rows beside each.
     n_clusters : int or "auto", default="auto"
@@ -55,18 +53,8 @@ class AnnexML(NeighbourClassifier):
         Penalty of the hyperplanes, in sums of gradients.
     max_iter : int, default=10
         Passes over the rows, of either stage.
-    k : int, default=10
-        Neighbours that vote.
-    metric : {"cosine", "l2", "dot"}, default="cosine"
-        How near they are.
-    neighbor_power : float, default=0.0
-        A vote weighs ``max(cosine, 0) ** neighbor_power``.
     search : {"exact", "usearch"}, default="exact"
         Compare with all rows of the part, or walk an approximate index (package usearch).
-    normalize : bool, default=True
-        Whether rows of features are scaled to length one.
-    calibrate : bool, default=False
-        Hold out a fifth of the rows from a first fit, and calibrate ``predict_proba`` on them.
     random_state : int, Generator, RandomState or None
         Starts, orders and random rows.
     n_jobs : int, optional

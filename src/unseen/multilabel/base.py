@@ -14,9 +14,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
-from unseen import io, kernels
+from unseen import io
+from unseen.docstrings import CLASSIFIERS, share_options
 from unseen.exceptions import InvalidDataError, NotFittedError, TooLargeError
-from unseen.linalg.blocked import matmul
 from unseen.metrics import precision_at_k
 from unseen.metrics._pointwise import check_sample_weight
 from unseen.multilabel.calibration import Calibration, chances, fit_chances
@@ -26,7 +26,7 @@ from unseen.parallel import one_blas_thread
 from unseen.typing import CSR, Array, Features, FloatArray, IndexArray
 from unseen.validation import check_features, check_flags, check_list_length, check_n_jobs, held
 
-__all__ = ["FactoredClassifier", "MultiLabelClassifier"]
+__all__ = ["MultiLabelClassifier"]
 
 BLOCK_CELLS = 1 << 22
 """Scores, rows times labels, that exist at a time."""
@@ -53,8 +53,8 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     one-dimensional target, one class for each row, are learned as their indicator matrix; ``predict``
     then answers with label sets, or with classes.
 
-    A subclass that counts the weights of rows has ``_fit(X, Y, weights)``, with None for no weights, and
-    a ``fit`` with ``sample_weight``. One with the parameter ``calibrate`` has ``predict_proba``.
+    A subclass that counts the weights of rows is a :class:`WeightedClassifier`. One with the parameter
+    ``calibrate`` has ``predict_proba``.
 
     Attributes
     ----------
@@ -96,6 +96,10 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     """Scores that :meth:`decision_function` returns at most."""
 
     _why_no_weights: ClassVar[str] = "its objective gives every row the same weight"
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        share_options(cls, CLASSIFIERS, None)
 
     def fit(self, X: Any, y: Any, **refused: Any) -> Self:
         """Learn from rows whose labels are known.
@@ -430,38 +434,3 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         tags.classifier_tags.multi_label = True
         tags.target_tags.multi_output = True
         return tags
-
-
-class FactoredClassifier(MultiLabelClassifier):
-    """Base of the classifiers whose scores are products, ``_embed(x) @ label_factors_[j]``.
-
-    Attributes
-    ----------
-    label_factors_ : ndarray of shape (n_labels, width)
-        One row for each label.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from unseen.multilabel import FactoredClassifier
-    >>> class Centroids(FactoredClassifier):
-    ...     def _fit(self, X, Y):
-    ...         self.label_factors_ = np.asarray(Y.T @ X)
-    ...     def _embed(self, X):
-    ...         return X
-    >>> Centroids().fit(np.eye(3), np.eye(3)).predict_topk([[0.0, 2.0, 1.0]], k=2)
-    (array([[1, 2]]), array([[2., 1.]]))
-    """
-
-    label_factors_: FloatArray
-
-    @abstractmethod
-    def _embed(self, X: Features) -> FloatArray:
-        """Left factors of a block of validated rows."""
-
-    def _scores(self, X: Features) -> FloatArray:
-        return matmul(self._embed(X), self.label_factors_.T, n_threads=self._n_threads())
-
-    def _best(self, X: Features, k: int) -> tuple[IndexArray, FloatArray]:
-        left = np.ascontiguousarray(self._embed(X), dtype=self.label_factors_.dtype)
-        return kernels.topk(left, self.label_factors_, k, n_threads=self._n_threads())

@@ -45,20 +45,8 @@ class DXML(NeighbourClassifier):
         Rows of a step.
     max_iter : int, default=30
         Passes over the rows.
-    k : int, default=25
-        Neighbours that vote.
-    metric : {"cosine", "l2", "dot"}, default="cosine"
-        How near they are.
-    neighbor_power : float, default=0.0
-        A vote weighs ``max(cosine, 0) ** neighbor_power``.
     n_learners : int, default=1
         Members of the ensemble; their scores are added.
-    search : {"exact", "usearch"}, default="exact"
-        Compare with all training rows, or walk an approximate index (package usearch).
-    normalize : bool, default=True
-        Whether rows of features are scaled to length one.
-    calibrate : bool, default=False
-        Hold out a fifth of the rows from a first fit, and calibrate ``predict_proba`` on them.
     random_state : int, Generator, RandomState or None
         Walks, skip-gram training, and everything that the network draws.
     n_jobs : int, optional

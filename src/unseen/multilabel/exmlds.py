@@ -50,8 +50,6 @@ class ExMLDS(NeighbourClassifier):
     ----------
     method : {"sppmi", "sgns", "joint_sgns"}, default="sppmi"
         How embeddings are learned.
-    n_components : int, default=100
-        Size of the embeddings.
     n_neighbors : int, None or "auto", default="auto"
         Pairs of each instance that are embedded, those with the largest cosine of labels; None takes
         every pair with a label in common (sppmi only). "auto" is 250, and 10 for joint_sgns.
@@ -67,10 +65,6 @@ class ExMLDS(NeighbourClassifier):
     mu : (float, float, float), optional
         Weights of label pairs, instance pairs and memberships; by default (1, 1, 10) for counts and
         (10, 1, 10) for blocks.
-    k : int, default=25
-        Neighbours that vote.
-    metric : {"cosine", "l2", "dot"}, default="cosine"
-        How near they are.
     neighbor_power : float, default=8.0
         A vote weighs ``max(cosine, 0) ** neighbor_power``; zero gives each neighbour the same, as in the
         paper.
@@ -89,10 +83,6 @@ class ExMLDS(NeighbourClassifier):
     unlabeled : {"drop", "keep"}, default="drop"
         Whether training rows without labels leave the regression and the neighbours, or stay with the
         embedding zero.
-    search : {"exact", "usearch"}, default="exact"
-        Compare with all training rows, or walk an approximate index (package usearch).
-    normalize : bool, default=True
-        Whether rows of features are scaled to length one.
     n_negatives : int, optional
         Negative samples for each pair, for the sampling methods; 5 for sgns and 10 for joint_sgns by
         default.
@@ -101,12 +91,8 @@ class ExMLDS(NeighbourClassifier):
     start : {"sppmi", "random"}, default="sppmi"
         Where joint_sgns starts: at the map of method "sppmi" with short steps, or at random numbers with
         long ones, which overfits where there are few rows for each feature.
-    calibrate : bool, default=False
-        Hold out a fifth of the rows from a first fit, and calibrate ``predict_proba`` on them.
     random_state : int, Generator, RandomState or None
         Source of random numbers.
-    n_jobs : int, optional
-        Threads; all cores by default. Results do not depend on it.
 
     Attributes
     ----------

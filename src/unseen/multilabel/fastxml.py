@@ -40,8 +40,6 @@ class FastXML(MultiLabelClassifier):
         Trees.
     max_leaf : int, default=10
         Nodes with no more rows are not split.
-    C : float, default=1.0
-        Weight of the losses.
     leaf_labels : int, default=100
         Labels that a leaf keeps, the most frequent.
     normalize : bool, default=True
@@ -50,12 +48,8 @@ class FastXML(MultiLabelClassifier):
         Share of the first violation of optimality at which a node's weights are done.
     max_iter : int, default=20
         Limit of passes over the weights of a node.
-    calibrate : bool, default=False
-        Hold out a fifth of the rows from a first fit, and calibrate ``predict_proba`` on them.
     random_state : int, Generator, RandomState or None
         Draws the sides that nodes start from.
-    n_jobs : int, optional
-        Threads; all cores by default. Results do not depend on it.
 
     Attributes
     ----------
@@ -165,8 +159,6 @@ class PfastreXML(FastXML):
         Trees.
     max_leaf : int, default=10
         Nodes with no more rows are not split.
-    C : float, default=1.0
-        Weight of the losses.
     leaf_labels : int, default=100
         Labels that a leaf keeps, the heaviest.
     tree_weight : float, default=0.8
@@ -183,12 +175,8 @@ class PfastreXML(FastXML):
         Share of the first violation of optimality at which a node's weights are done.
     max_iter : int, default=20
         Limit of passes over the weights of a node.
-    calibrate : bool, default=False
-        Hold out a fifth of the rows from a first fit, and calibrate ``predict_proba`` on them.
     random_state : int, Generator, RandomState or None
         Draws the sides that nodes start from.
-    n_jobs : int, optional
-        Threads; all cores by default. Results do not depend on it.
 
     Attributes
     ----------

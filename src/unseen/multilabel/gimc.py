@@ -17,8 +17,9 @@ from unseen.maps import Constant, FeatureMap, Fourier, Identity, Nystrom
 from unseen.maps.base import MapParams
 from unseen.maps.kernel_width import resolve_gamma
 from unseen.metrics import precision_at_k
-from unseen.multilabel.base import FEWEST_HELD_OUT, FactoredClassifier
+from unseen.multilabel.base import FEWEST_HELD_OUT
 from unseen.multilabel.calibration import Calibration, fit_chances
+from unseen.multilabel.kinds import FactoredClassifier
 from unseen.multilabel.scaling import FeatureScaling, learn_scaling, with_ones
 from unseen.problem import Pair, Problem
 from unseen.regularisers import Ridge
@@ -84,16 +85,10 @@ class GIMCClassifier(FactoredClassifier):
     calibrate : bool, default=False
         Fit ``predict_proba`` on the validation rows: a softmax with a temperature for classes, one
         logistic curve for labels.
-    threshold : float, default=0.5
-        Score above which ``predict`` gives a label.
     max_tile_bytes : int, default=2**28
         Mapped features that exist at a time; with less than all, they are computed twice a step.
     random_state : int or Generator, optional
         Seed of the start and of the validation rows.
-    n_jobs : int, optional
-        Threads; None takes all cores. The result does not depend on it.
-    verbose : int, default=0
-        1 shows a progress bar.
 
     Attributes
     ----------

@@ -56,10 +56,6 @@ class LabelTree(MultiLabelClassifier):
         Whether groups of a split are of equal size, or those of k-means.
     beam : int, default=10
         Nodes that a row keeps at each depth.
-    C : float, default=1.0
-        Weight of the losses.
-    prune : float, default=0.01
-        Weights of a smaller size are dropped.
     threshold : float, default=0.37
         Score above which `predict` gives a label.
     normalize : bool, default=True
@@ -68,12 +64,8 @@ class LabelTree(MultiLabelClassifier):
         Largest violation of optimality in the dual that is accepted.
     max_iter : int, default=100
         Limit of passes over the rows of a classifier.
-    calibrate : bool, default=False
-        Hold out a fifth of the rows from a first fit, and calibrate ``predict_proba`` on them.
     random_state : int, Generator, RandomState or None
         Draws the labels that groups start from.
-    n_jobs : int, optional
-        Threads; all cores by default. Results do not depend on it.
 
     Attributes
     ----------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -15,7 +15,7 @@ from unseen.exceptions import ParameterError
 from unseen.linalg.designs import as_design
 from unseen.losses import Background, Squared
 from unseen.maps import Given, Identity
-from unseen.multilabel.base import FactoredClassifier
+from unseen.multilabel.kinds import FactoredClassifier, WeightedClassifier
 from unseen.multilabel.scaling import scaled_by, with_ones
 from unseen.problem import Problem
 from unseen.regularisers import Ridge
@@ -28,7 +28,7 @@ from unseen.validation import check_count, check_features, check_positive, check
 __all__ = ["LEML"]
 
 
-class LEML(FactoredClassifier):
+class LEML(WeightedClassifier, FactoredClassifier):
     """Low-rank linear multi-label model with squared loss over all entries (GIMC section on baselines).
 
     min over W, H   1/2 ||Y - X W H' F'||_F^2 + reg/2 (||W||_F^2 + ||H||_F^2)
@@ -60,16 +60,8 @@ class LEML(FactoredClassifier):
         of their right side, and at 1e-4 at most.
     cg_steps : int, default=20
         Limit of conjugate-gradient steps in a sweep, from the W of the last.
-    threshold : float, default=0.5
-        Score above which ``predict`` gives a label.
-    calibrate : bool, default=False
-        Hold out a fifth of the rows from a first fit, and calibrate ``predict_proba`` on them.
     random_state : int or Generator, optional
         Seed of the start.
-    n_jobs : int, optional
-        Threads; None takes all cores. The result does not depend on it.
-    verbose : int, default=0
-        1 shows a progress bar.
 
     Attributes
     ----------
@@ -131,26 +123,6 @@ class LEML(FactoredClassifier):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # type: ignore[override]
-        """Learn from rows whose labels are known.
-
-        Parameters
-        ----------
-        X : array, data frame or sparse matrix of shape (n, n_features)
-            Features; finite numbers.
-        y : sparse matrix, frame or array of shape (n, n_labels), n label sets, or n classes
-            Non-zero (one) where a row has a label; or the labels of each row, such as
-            ``[["a", "b"], ["c"]]``; or, in one dimension, one class for each row.
-        sample_weight : array of shape (n,), optional
-            How much the loss of each row counts; a row of weight 2 is like two rows, one of weight 0 is
-            not there.
-
-        Returns
-        -------
-        self
-        """
-        return self._learn(X, y, sample_weight)
 
     def _fit(self, X: Features, Y: CSR, weights: FloatArray | None = None) -> None:
         rank, reg = check_count("rank", self.rank), check_positive("reg", self.reg)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from unseen.exceptions import ConvergenceWarning, TooLargeError
 from unseen.multilabel.base import MultiLabelClassifier
+from unseen.multilabel.kinds import WeightedClassifier
 from unseen.multilabel.scaling import scaled_rows
 from unseen.parallel import one_blas_thread
 from unseen.typing import CSR, Array, Features, FloatArray, IndexArray
@@ -58,7 +59,7 @@ class LinearLabels(MultiLabelClassifier):
         return np.asarray(scores + self.intercept_)
 
 
-class LinearOvA(LinearLabels):
+class LinearOvA(WeightedClassifier, LinearLabels):
     """One linear classifier for each label, with squared hinge loss and small weights dropped.
 
     For each label with signs t_i = 1 where row i has it and -1 elsewhere, liblinear minimises::
@@ -71,20 +72,12 @@ class LinearOvA(LinearLabels):
 
     Parameters
     ----------
-    C : float, default=1.0
-        Weight of the losses.
-    prune : float, default=0.01
-        Weights of a smaller size are dropped.
     fit_intercept : bool, default=True
         Whether there is a b.
-    normalize : bool, default=True
-        Whether rows of features are scaled to length one.
     max_iter : int, default=1000
         Limit of Newton steps for a label.
     tol : float, default=1e-2
         Tolerance of liblinear's primal solver.
-    calibrate : bool, default=False
-        Hold out a fifth of the rows from a first fit, and calibrate ``predict_proba`` on them.
     n_jobs : int, optional
         Threads, each on one label at a time. All cores by default.
 
@@ -126,26 +119,6 @@ class LinearOvA(LinearLabels):
         self.tol = tol
         self.calibrate = calibrate
         self.n_jobs = n_jobs
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # type: ignore[override]
-        """Learn from rows whose labels are known.
-
-        Parameters
-        ----------
-        X : array, data frame or sparse matrix of shape (n, n_features)
-            Features; finite numbers.
-        y : sparse matrix, frame or array of shape (n, n_labels), n label sets, or n classes
-            Non-zero (one) where a row has a label; or the labels of each row, such as
-            ``[["a", "b"], ["c"]]``; or, in one dimension, one class for each row.
-        sample_weight : array of shape (n,), optional
-            How much the loss of each row counts; a row of weight 2 is like two rows, one of weight 0 is
-            not there.
-
-        Returns
-        -------
-        self
-        """
-        return self._learn(X, y, sample_weight)
 
     def _fit(self, X: Features, Y: CSR, weights: FloatArray | None = None) -> None:
         check_positive("C", self.C)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from unseen import kernels
 from unseen.exceptions import ConvergenceWarning, TooLargeError
+from unseen.multilabel.kinds import WeightedClassifier
 from unseen.multilabel.linear import LinearLabels, kept_weights
 from unseen.multilabel.scaling import scaled_rows, with_ones
 from unseen.typing import CSR, Array, Features, FloatArray, IndexArray
@@ -26,7 +27,7 @@ FEWEST_NEW = 10
 """Rows that a label may take into its active set at a time, however few it has."""
 
 
-class PDSparse(LinearLabels):
+class PDSparse(WeightedClassifier, LinearLabels):
     """Weights of all labels by one margin between the labels of a row and the others, with an L1 penalty.
 
     With z = Wx, P the labels of a row and N the others, minimises::
@@ -46,8 +47,6 @@ class PDSparse(LinearLabels):
 
     Parameters
     ----------
-    C : float, default=1.0
-        Weight of the losses.
     l1 : float, default=0.01
         Weight of the absolute weights.
     max_active : int, default=100
@@ -63,8 +62,6 @@ class PDSparse(LinearLabels):
         Gap at which the passes end.
     max_iter : int, default=100
         Limit of passes over the rows.
-    calibrate : bool, default=False
-        Hold out a fifth of the rows from a first fit, and calibrate ``predict_proba`` on them.
     random_state : int, Generator, RandomState or None
         Order of the rows, and draws of the search.
     n_jobs : int, optional
@@ -120,25 +117,6 @@ class PDSparse(LinearLabels):
         self.calibrate = calibrate
         self.random_state = random_state
         self.n_jobs = n_jobs
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # type: ignore[override]
-        """Learn from rows whose labels are known.
-
-        Parameters
-        ----------
-        X : array, data frame or sparse matrix of shape (n, n_features)
-            Features; finite numbers.
-        y : sparse matrix, frame or array of shape (n, n_labels), n label sets, or n classes
-            Non-zero (one) where a row has a label; or the labels of each row, such as
-            ``[["a", "b"], ["c"]]``; or, in one dimension, one class for each row.
-        sample_weight : array of shape (n,), optional
-            How much the loss of each row counts; one of weight 0 is not there.
-
-        Returns
-        -------
-        self
-        """
-        return self._learn(X, y, sample_weight)
 
     def _fit(self, X: Features, Y: CSR, weights: FloatArray | None = None) -> None:
         room, max_iter = check_count("max_active", self.max_active), check_count("max_iter", self.max_iter)
@@ -198,12 +176,8 @@ class PPDSparse(LinearLabels):
 
     Parameters
     ----------
-    C : float, default=1.0
-        Weight of the losses.
     l1 : float, default=0.01
         Weight of the absolute weights.
-    prune : float, default=0.0
-        Weights of a smaller size are dropped.
     normalize : bool, default=True
         Whether rows of features are scaled to length one, before a constant is added, whose weight is
         penalised like the others.
@@ -213,8 +187,6 @@ class PPDSparse(LinearLabels):
         Limit of passes over the active set in a turn.
     max_iter : int, default=100
         Limit of turns.
-    calibrate : bool, default=False
-        Hold out a fifth of the rows from a first fit, and calibrate ``predict_proba`` on them.
     random_state : int, Generator, RandomState or None
         Draws the rows to start from.
     n_jobs : int, optional

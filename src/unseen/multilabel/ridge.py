@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from unseen.linalg.designs import as_design
 from unseen.linalg.ridge import ridge
-from unseen.multilabel.base import MultiLabelClassifier
+from unseen.multilabel.kinds import WeightedClassifier
 from unseen.typing import CSR, Features, FloatArray
 from unseen.validation import check_positive
 
@@ -18,7 +18,7 @@ FACTOR_LIMIT = 6000
 """Largest matrix that is factorised: one factor serves all labels, so a larger one than usual pays."""
 
 
-class RidgeOvA(MultiLabelClassifier):
+class RidgeOvA(WeightedClassifier):
     """One ridge regression for each label, all from one factorisation (GIMC eq. 12 with Phi = X).
 
     min over W, b   1/2 ||Y - X W - 1 b'||_F^2 + reg/2 ||W||_F^2
@@ -34,16 +34,10 @@ class RidgeOvA(MultiLabelClassifier):
         Weight of the penalty, on the scale of the squared length of a feature column.
     fit_intercept : bool, default=False
         Learn an offset for each label, without penalty.
-    threshold : float, default=0.5
-        Score above which ``predict`` gives a label.
     tol : float, default=1e-6
         Relative residual at which conjugate gradients stop.
     max_iter : int, default=200
         Limit of their steps.
-    calibrate : bool, default=False
-        Hold out a fifth of the rows from a first fit, and calibrate ``predict_proba`` on them.
-    n_jobs : int, optional
-        Threads; None takes all cores. The result does not depend on it.
 
     Attributes
     ----------
@@ -88,26 +82,6 @@ class RidgeOvA(MultiLabelClassifier):
         self.max_iter = max_iter
         self.calibrate = calibrate
         self.n_jobs = n_jobs
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # type: ignore[override]
-        """Learn from rows whose labels are known.
-
-        Parameters
-        ----------
-        X : array, data frame or sparse matrix of shape (n, n_features)
-            Features; finite numbers.
-        y : sparse matrix, frame or array of shape (n, n_labels), n label sets, or n classes
-            Non-zero (one) where a row has a label; or the labels of each row, such as
-            ``[["a", "b"], ["c"]]``; or, in one dimension, one class for each row.
-        sample_weight : array of shape (n,), optional
-            How much the loss of each row counts; a row of weight 2 is like two rows, one of weight 0 is
-            not there.
-
-        Returns
-        -------
-        self
-        """
-        return self._learn(X, y, sample_weight)
 
     def _fit(self, X: Features, Y: CSR, weights: FloatArray | None = None) -> None:
         reg = check_positive("reg", self.reg, strict=False)

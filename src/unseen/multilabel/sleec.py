@@ -35,16 +35,10 @@ class SLEEC(NeighbourClassifier):
 
     Parameters
     ----------
-    n_components : int, default=100
-        Size of the embeddings.
     n_neighbors : int, default=250
         Pairs of each instance whose cosine is kept.
-    k : int, default=25
-        Neighbours that vote.
     metric : {"l2", "cosine", "dot"}, default="l2"
         How near they are.
-    neighbor_power : float, default=0.0
-        A vote weighs ``max(cosine, 0) ** neighbor_power``.
     reg : float, default=1.0
         Ridge of the map; rows of features have length one.
     l1 : float, default=0.0
@@ -60,20 +54,12 @@ class SLEEC(NeighbourClassifier):
     unlabeled : {"drop", "keep"}, default="drop"
         Whether training rows without labels leave the regression and the neighbours, or stay with the
         embedding zero.
-    search : {"exact", "usearch"}, default="exact"
-        Compare with all training rows, or walk an approximate index (package usearch).
-    normalize : bool, default=True
-        Whether rows of features are scaled to length one.
     max_iter : int, default=200
         Limit of projections.
     tol : float, default=1e-3
         Stop when the error on Omega falls by less than this share.
-    calibrate : bool, default=False
-        Hold out a fifth of the rows from a first fit, and calibrate ``predict_proba`` on them.
     random_state : int, Generator, RandomState or None
         Source of random numbers.
-    n_jobs : int, optional
-        Threads; all cores by default. Results do not depend on it.
 
     Attributes
     ----------

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import cycle
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from unseen.docstrings import Descriptions, described_by, share_options
 from unseen.exceptions import InvalidDataError
 from unseen.typing import IndexArray
 
@@ -19,6 +21,11 @@ _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#
 _DASHES = ("-", "--", "-.", ":")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _MOST_POINTS = 2000
+_AXES: Descriptions = {"ax": ("matplotlib Axes, optional", "Where to draw; by default a new figure.")}
+_DRAWN: Descriptions = {
+    "ax_": ("matplotlib Axes", "Where it was drawn."),
+    "figure_": ("matplotlib Figure", "Its figure."),
+}
 
 
 class Display:
@@ -26,6 +33,14 @@ class Display:
 
     ax_: Any
     figure_: Any
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        share_options(cls, {}, _DRAWN)
+        for member in vars(cls).values():
+            function = getattr(member, "__func__", member)
+            if isinstance(function, FunctionType) and function.__doc__:
+                described_by(_AXES)(function)
 
     def _axes(self, ax: Any, size: tuple[float, float] = (6.0, 4.2)) -> Any:
         """Use the given axes, or make a figure with one."""

@@ -38,10 +38,6 @@ class BlockStructureDisplay(Display):
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Where it was drawn.
-    figure_ : matplotlib Figure
-        Its figure.
     im_ : matplotlib AxesImage
         The image.
 
@@ -72,8 +68,6 @@ class BlockStructureDisplay(Display):
             The known cells.
         max_pixels : int, default=400
             Largest height and width of the image.
-        ax : matplotlib Axes, optional
-            Where to draw.
 
         Returns
         -------
@@ -114,11 +108,6 @@ class BlockStructureDisplay(Display):
 
     def plot(self, ax: Any = None) -> Self:
         """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; by default a new figure.
 
         Returns
         -------

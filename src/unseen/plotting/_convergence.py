@@ -30,10 +30,6 @@ class ConvergenceDisplay(Display):
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Where it was drawn.
-    figure_ : matplotlib Figure
-        Its figure.
     lines_ : list of matplotlib Line2D
         One for each model.
 
@@ -72,8 +68,6 @@ class ConvergenceDisplay(Display):
             Horizontal axis.
         gap : bool, default=False
             Draw the distance to the best value found, on a logarithmic scale.
-        ax : matplotlib Axes, optional
-            Where to draw.
 
         Returns
         -------
@@ -88,8 +82,6 @@ class ConvergenceDisplay(Display):
 
         Parameters
         ----------
-        ax : matplotlib Axes, optional
-            Where to draw; by default a new figure.
         x : {"sweep", "seconds"}, default="sweep"
             Horizontal axis.
         gap : bool, default=False

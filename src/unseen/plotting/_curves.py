@@ -26,10 +26,6 @@ class FprFnrDisplay(Display):
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Where it was drawn.
-    figure_ : matplotlib Figure
-        Its figure.
     lines_ : list of matplotlib Line2D
         One for each curve.
 
@@ -58,8 +54,6 @@ class FprFnrDisplay(Display):
             Non-zero for positives.
         y_score : array of shape (n,), or dict of str to such arrays
             Scores; ties by position.
-        ax : matplotlib Axes, optional
-            Where to draw.
 
         Returns
         -------
@@ -75,11 +69,6 @@ class FprFnrDisplay(Display):
 
     def plot(self, ax: Any = None) -> Self:
         """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; by default a new figure.
 
         Returns
         -------
@@ -120,10 +109,6 @@ class PrecisionCurveDisplay(Display):
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Where it was drawn.
-    figure_ : matplotlib Figure
-        Its figure.
     lines_ : list of matplotlib Line2D
         One for each name.
 
@@ -168,8 +153,6 @@ class PrecisionCurveDisplay(Display):
             Ids, best first, or scores; see `unseen.metrics.precision_at_k`.
         ks : sequence of int, default=(1, 2, 3, 4, 5)
             List lengths.
-        ax : matplotlib Axes, optional
-            Where to draw.
 
         Returns
         -------
@@ -184,11 +167,6 @@ class PrecisionCurveDisplay(Display):
 
     def plot(self, ax: Any = None) -> Self:
         """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; by default a new figure.
 
         Returns
         -------

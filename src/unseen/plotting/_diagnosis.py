@@ -82,7 +82,7 @@ class DiagnosisDisplay(Display):
         max_pixels : int, default=400
             Largest height and width of the picture of the blocks.
         axes : two matplotlib Axes, optional
-            Where to draw.
+            Where to draw; by default a new figure.
 
         Returns
         -------
@@ -156,13 +156,6 @@ class SpreadDisplay(Display):
     correlation : float
         Rank correlation of spread and absolute error over all cells.
 
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-        Where it was drawn.
-    figure_ : matplotlib Figure
-        Its figure.
-
     Examples
     --------
     >>> from unseen import MatrixFactorization
@@ -192,8 +185,6 @@ class SpreadDisplay(Display):
             Cells that it was not fitted to, of the same shape.
         n_bins : int, default=10
             Groups of cells, by the reported spread.
-        ax : matplotlib Axes, optional
-            Where to draw.
 
         Returns
         -------
@@ -220,11 +211,6 @@ class SpreadDisplay(Display):
 
     def plot(self, ax: Any = None) -> Self:
         """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; by default a new figure.
 
         Returns
         -------

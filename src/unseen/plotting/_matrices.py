@@ -30,10 +30,6 @@ class InteractionDisplay(Display):
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Where it was drawn.
-    figure_ : matplotlib Figure
-        Its figure.
     im_ : matplotlib AxesImage
         The heat map.
 
@@ -76,8 +72,6 @@ class InteractionDisplay(Display):
             Names of the features; by default those that the model knows.
         max_features : int, default=30
             At most this many features a side, those with the largest weights.
-        ax : matplotlib Axes, optional
-            Where to draw.
 
         Returns
         -------
@@ -99,8 +93,6 @@ class InteractionDisplay(Display):
 
         Parameters
         ----------
-        ax : matplotlib Axes, optional
-            Where to draw; by default a new figure.
         max_features : int, default=30
             At most this many features a side, those with the largest weights, in their given order.
 
@@ -161,10 +153,6 @@ class SpectrumDisplay(Display):
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Where it was drawn.
-    figure_ : matplotlib Figure
-        Its figure.
     lines_ : list of matplotlib Line2D
         One for each spectrum.
 
@@ -188,8 +176,6 @@ class SpectrumDisplay(Display):
         ----------
         estimator : fitted estimator or dict of str to fitted estimator
             With ``row_factors_`` and ``col_factors_``.
-        ax : matplotlib Axes, optional
-            Where to draw.
 
         Returns
         -------
@@ -210,8 +196,6 @@ class SpectrumDisplay(Display):
         ----------
         left, right : array of shape (n_rows, k) and (n_cols, k)
             The factors.
-        ax : matplotlib Axes, optional
-            Where to draw.
 
         Returns
         -------
@@ -222,11 +206,6 @@ class SpectrumDisplay(Display):
 
     def plot(self, ax: Any = None) -> Self:
         """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; by default a new figure.
 
         Returns
         -------

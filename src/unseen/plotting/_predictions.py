@@ -30,10 +30,6 @@ class PredictionDisplay(Display):
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Where it was drawn.
-    figure_ : matplotlib Figure
-        Its figure.
     im_ : matplotlib QuadMesh
         The density.
     line_ : matplotlib Line2D
@@ -61,8 +57,6 @@ class PredictionDisplay(Display):
         ----------
         y_true, y_pred : array of shape (n,)
             True and predicted values of the same cells.
-        ax : matplotlib Axes, optional
-            Where to draw.
 
         Returns
         -------
@@ -81,8 +75,6 @@ class PredictionDisplay(Display):
             With ``predict_entries``.
         X : Observations, sparse matrix or dense array with NaN
             Cells with their true values, in the numbering of the training matrix.
-        ax : matplotlib Axes, optional
-            Where to draw.
 
         Returns
         -------
@@ -95,11 +87,6 @@ class PredictionDisplay(Display):
 
     def plot(self, ax: Any = None) -> Self:
         """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; by default a new figure.
 
         Returns
         -------

@@ -219,7 +219,7 @@ class Solver(BaseEstimator):  # type: ignore[misc]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        share_options(cls, attributes=False)
+        share_options(cls, attributes=None)
 
     @abstractmethod
     def refuses(self, problem: Problem) -> str | None:
