@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from papers.amf_methods import RANK, error, limits_of, split_of
+from papers.amf_methods import PAPER_REG, RANK, error, limits_of, split_of
 from papers.display import Table, canvas
 from papers.experiment import Claim, Experiment, Row, Unit, grouped
 from unseen import AugmentedMF, MatrixFactorization
@@ -18,9 +18,11 @@ SWEEPS = (5, 10, 15, 20, 30, 40, 50, 75, 100)
 SEED: dict[str, Any] = {"random_state": 0, "n_jobs": 1}
 AMF = "AMF, mean"
 BUILDERS: dict[str, Callable[[int], Any]] = {
-    AMF: lambda n: AugmentedMF(RANK, center="mean", solver="linesearch", tol=0.0, max_iter=n, **SEED),
+    AMF: lambda n: AugmentedMF(
+        RANK, reg=PAPER_REG, center="mean", solver="linesearch", tol=0.0, max_iter=n, **SEED
+    ),
     "MatrixFactorization, mean, reg 0.02": lambda n: MatrixFactorization(
-        RANK, reg=0.02, center="mean", tol=0.0, max_iter=n, **SEED
+        RANK, reg=PAPER_REG, center="mean", tol=0.0, max_iter=n, **SEED
     ),
     "NMF": lambda n: NMF(RANK, tol=0.0, max_iter=n, **SEED),
     "PMF": lambda n: PMF(RANK, tol=0.0, max_iter=n, **SEED),

@@ -40,6 +40,8 @@ LOADERS: dict[str, Callable[[], MatrixData]] = {
 }
 RANK, PAPER_RANK = 10, 60
 SEED: dict[str, Any] = {"random_state": 0, "n_jobs": 1}
+PAPER_REG = 0.02
+"""eta = 1/lambda of the paper."""
 BIAS_REGS = [{"bias_reg": pair} for pair in ((3.0, 3.0), (5.0, 3.0), (7.0, 3.0), (10.0, 3.0), (5.0, 5.0))]
 Setting = dict[str, Any]
 Builder = Callable[[Setting], Any]
@@ -69,27 +71,33 @@ def methods(bias_reg: tuple[float, float]) -> dict[str, tuple[Builder, list[Sett
             [{"reg": reg} for reg in (3.0, 10.0, 20.0, 40.0)],
         ),
         "MatrixFactorization, mean, reg 0.02": (
-            lambda s: MatrixFactorization(RANK, reg=0.02, center="mean", max_iter=15, **SEED),
+            lambda s: MatrixFactorization(RANK, reg=PAPER_REG, center="mean", max_iter=15, **SEED),
             [{}],
         ),
         "NMF": (lambda s: NMF(RANK, max_iter=30, **SEED), [{}]),
         "PMF": (lambda s: PMF(RANK, max_iter=30, **SEED), [{}]),
         "MMMF": (lambda s: MMMF(RANK, max_iter=30, **SEED), [{}]),
-        "AMF, raw": (lambda s: AugmentedMF(RANK, center="none", max_iter=10, **SEED), [{}]),
-        "AMF, mean": (lambda s: AugmentedMF(RANK, center="mean", max_iter=10, **SEED), [{}]),
+        "AMF, raw": (lambda s: AugmentedMF(RANK, reg=PAPER_REG, center="none", max_iter=10, **SEED), [{}]),
+        "AMF, mean": (lambda s: AugmentedMF(RANK, reg=PAPER_REG, center="mean", max_iter=10, **SEED), [{}]),
         "AMF, the paper's settings, mean": (
             lambda s: AugmentedMF(
-                PAPER_RANK, center="mean", solver="linesearch", eps_abs=0.01, max_iter=30, **SEED
+                PAPER_RANK,
+                reg=PAPER_REG,
+                center="mean",
+                solver="linesearch",
+                eps_abs=0.01,
+                max_iter=30,
+                **SEED,
             ),
             [{}],
         ),
-        "AMF, biases": (lambda s: AugmentedMF(RANK, max_iter=10, **biases), [{}]),
+        "AMF, biases": (lambda s: AugmentedMF(RANK, reg=PAPER_REG, max_iter=10, **biases), [{}]),
         "AMF, biases, chosen": (
             lambda s: AugmentedMF(RANK, weight=s["weight"], reg=s["reg"], max_iter=10, **biases),
             [
                 {"weight": weight, "reg": reg}
                 for weight in (0.01, 0.1, 1.0)
-                for reg in (0.02, 3.0, 10.0, 30.0)
+                for reg in (PAPER_REG, 3.0, 10.0, 30.0)
             ],
         ),
     }

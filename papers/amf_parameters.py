@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from papers.amf_methods import Mean, error, limits_of, split_of
+from papers.amf_methods import PAPER_REG, Mean, error, limits_of, split_of
 from papers.display import Table, canvas, log_axis, with_sd
 from papers.experiment import Claim, Experiment, Row, Unit, grouped
 from unseen import AugmentedMF, BiasModel, Observations
@@ -32,7 +32,9 @@ def rank(data: str, value: int) -> list[Row]:
     train, test = split_of(data, 0)
     rows = []
     for center in CENTERS:
-        model = AugmentedMF(value, center=center, max_iter=10, random_state=0, n_jobs=1).fit(train)
+        model = AugmentedMF(value, reg=PAPER_REG, center=center, max_iter=10, random_state=0, n_jobs=1).fit(
+            train
+        )
         found = error(model, test, limits_of(train))
         rows.append({"kind": "rank", "data": data, "center": center, "value": value, "rmse": found})
     return rows
@@ -62,6 +64,7 @@ def drawn(seed: int, **how: Any) -> list[Row]:
     for center in CENTERS:
         model = AugmentedMF(
             BLOCK_RANK,
+            reg=PAPER_REG,
             center=center,
             augmentation="explicit",
             solver="linesearch",
@@ -78,7 +81,7 @@ def drawn(seed: int, **how: Any) -> list[Row]:
 def reference(seed: int) -> list[Row]:
     """What the draws tend to, and what needs none, on the block."""
     train, test = block(seed)
-    common: dict[str, Any] = {"random_state": seed, "n_jobs": 1}
+    common: dict[str, Any] = {"reg": PAPER_REG, "random_state": seed, "n_jobs": 1}
     models: dict[str, Any] = {"the mean": Mean(), "biases": BiasModel()}
     for center in CENTERS:
         for name, weight in (("all draws", 1.0), ("no augmentation", 0.0)):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from papers.amf_methods import RANK, error, limits_of, split_of
+from papers.amf_methods import PAPER_REG, RANK, error, limits_of, split_of
 from papers.display import Table, canvas
 from papers.experiment import Claim, Experiment, Row, Unit
 from unseen import AugmentedMF, MatrixFactorization
@@ -21,7 +21,7 @@ STARTS = 5
 COMMON: dict[str, Any] = {"max_iter": 30, "n_jobs": 1}
 BUILDERS: dict[str, Callable[[int], Any]] = {
     "MatrixFactorization, mean, reg 0.02": lambda s: MatrixFactorization(
-        RANK, reg=0.02, center="mean", random_state=s, **COMMON
+        RANK, reg=PAPER_REG, center="mean", random_state=s, **COMMON
     ),
     "MatrixFactorization, mean, reg 15": lambda s: MatrixFactorization(
         RANK, reg=15.0, center="mean", random_state=s, **COMMON
@@ -29,8 +29,8 @@ BUILDERS: dict[str, Callable[[int], Any]] = {
     "NMF": lambda s: NMF(RANK, random_state=s, **COMMON),
     "PMF": lambda s: PMF(RANK, random_state=s, **COMMON),
     "MMMF": lambda s: MMMF(RANK, random_state=s, **COMMON),
-    "AMF, mean": lambda s: AugmentedMF(RANK, center="mean", random_state=s, **COMMON),
-    "AMF, biases": lambda s: AugmentedMF(RANK, random_state=s, **COMMON),
+    "AMF, mean": lambda s: AugmentedMF(RANK, reg=PAPER_REG, center="mean", random_state=s, **COMMON),
+    "AMF, biases": lambda s: AugmentedMF(RANK, reg=PAPER_REG, random_state=s, **COMMON),
 }
 
 

@@ -42,7 +42,7 @@ VALUES = {
     "MixedLinear": unseen.MixedLinear(
         constraint="soft", rho=10.0, max_iter=5, max_rank=None, center="none", reg_e="spectral"
     ),
-    "AugmentedMF": unseen.AugmentedMF(2, center="none", **SHORT),
+    "AugmentedMF": unseen.AugmentedMF(2, reg=0.02, center="none", **SHORT),
     "NMF": baselines.NMF(2, **SHORT),
     "PMF": baselines.PMF(2, **SHORT),
     "PMF-factor": baselines.PMF(2, per="factor", **SHORT),

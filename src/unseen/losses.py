@@ -20,7 +20,7 @@ from unseen.data import Observations
 from unseen.exceptions import InvalidDataError, ParameterError, UnsupportedComposition
 from unseen.linalg.blocked import inner
 from unseen.linalg.score_gradient import Blank
-from unseen.typing import FloatArray
+from unseen.typing import BoolArray, FloatArray
 from unseen.validation import check_fraction, check_positive
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "Squared",
     "blank_of",
     "cells_that_count",
+    "without",
 ]
 
 ScalarOrCells: TypeAlias = float | FloatArray
@@ -273,6 +274,14 @@ def blank_of(loss: Loss) -> Blank:
     """What a loss pulls blank cells to."""
     found = loss.blank()
     return found if isinstance(found, Blank) else Blank(*found)
+
+
+def without(cells: Observations, held_out: BoolArray, loss: Loss) -> Observations:
+    """The other cells; under a loss with a background these stay, with weight zero: they are not blank."""
+    if not blank_of(loss):
+        return cells.select(~held_out)
+    weights = np.ones_like(cells.values) if cells.weights is None else cells.weights
+    return cells.with_weights(np.where(held_out, 0, weights))
 
 
 def cells_that_count(cells: Observations) -> Observations:

@@ -28,6 +28,10 @@ def test_ml100k():
     assert data.cells["ua_test"].sum() == data.cells["ub_test"].sum() == 9_430
     per_user = np.bincount(seen.rows, weights=data.cells["ua_test"])
     assert set(per_user) == {10}
+    assert (seen.times.astype("datetime64[s]").astype(np.int64) == data.cells["timestamp"]).all()
+    # Sizes, not contents: a notebook shows it.
+    assert len(repr(data)) < 1500
+    assert "row_features=float64 943 x 24" in repr(data)
     assert data.row_features.shape == (943, 24) == (943, len(data.row_feature_names))
     assert data.col_features.shape == (1682, 20) == (1682, len(data.col_feature_names))
     assert np.isfinite(data.col_features).all()

@@ -36,7 +36,14 @@ MODELS = {
     ),
     "amf": (
         AugmentedMF(
-            4, center="mean", cross_component="model", max_iter=4, tol=0.0, solver="als", random_state=1
+            4,
+            reg=0.02,
+            center="mean",
+            cross_component="model",
+            max_iter=4,
+            tol=0.0,
+            solver="als",
+            random_state=1,
         ),
         NAMES,
     ),

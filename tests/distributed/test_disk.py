@@ -280,8 +280,11 @@ def test_bad_input_is_refused(tmp_path: Path) -> None:
         ),
         (MatrixFactorization(3, warm_start=True, reg=1.0, center="none"), "warm_start must be False"),
         (MatrixFactorization(0, reg=1.0, center="none"), "rank must be an integer"),
-        (unseen.AugmentedMF(3, center="mean"), "cross_component must be 'model'"),
-        (unseen.AugmentedMF(3, center="mean", augmentation="hashed"), "augmentation must be 'expected'"),
+        (unseen.AugmentedMF(3, reg=0.02, center="mean"), "cross_component must be 'model'"),
+        (
+            unseen.AugmentedMF(3, reg=0.02, center="mean", augmentation="hashed"),
+            "augmentation must be 'expected'",
+        ),
         (unseen.BiasModel(), "BiasModel cannot be fitted by blocks"),
     ],
 )

@@ -48,6 +48,11 @@ def blocks(seed: int = 0) -> np.ndarray:
     return X
 
 
+def augmented(rank: int = 3, **options: Any) -> AugmentedMF:
+    """With the penalty of the paper, unless another is named."""
+    return AugmentedMF(rank, **{"reg": 0.02, **options})
+
+
 def expected_loss(U: np.ndarray, V: np.ndarray, X: np.ndarray, model: AugmentedMF) -> float:
     observed, others = model.weights_
     seen, scores = ~np.isnan(X), U @ V.T
@@ -60,7 +65,7 @@ def expected_loss(U: np.ndarray, V: np.ndarray, X: np.ndarray, model: AugmentedM
 def test_objective_never_rises(augmentation: str, solver: str) -> None:
     if solver == "als" and augmentation != "expected":
         pytest.skip("rows of one draw are not solved one by one")
-    model = AugmentedMF(
+    model = augmented(
         3, augmentation=augmentation, solver=solver, c0=0.5, max_iter=25, random_state=0, tol=0.0
     ).fit(target())
     objectives = [entry["objective"] for entry in model.history_]
@@ -75,7 +80,7 @@ def test_objective_never_rises(augmentation: str, solver: str) -> None:
 def test_both_solvers_reach_the_same_objective() -> None:
     X = target()
     als, line = (
-        AugmentedMF(3, solver=solver, reg=0.5, max_iter=4000, tol=1e-14, random_state=0).fit(X)
+        augmented(3, solver=solver, reg=0.5, max_iter=4000, tol=1e-14, random_state=0).fit(X)
         for solver in ("als", "linesearch")
     )
     np.testing.assert_allclose(als.history_[-1]["objective"], line.history_[-1]["objective"], rtol=1e-8)
@@ -85,9 +90,7 @@ def test_both_solvers_reach_the_same_objective() -> None:
 @pytest.mark.parametrize("augmentation", ["rank_one", "hashed", "explicit"])
 def test_objective_of_one_draw_is_that_of_the_paper(augmentation: str) -> None:
     X = target()
-    model = AugmentedMF(3, augmentation=augmentation, center="none", c0=0.5, max_iter=20, random_state=0).fit(
-        X
-    )
+    model = augmented(3, augmentation=augmentation, center="none", c0=0.5, max_iter=20, random_state=0).fit(X)
     draw, U, V = model.measurement_.draw(Observations.from_dense(X)), model.row_factors_, model.col_factors_
     assert draw.n_rows == model.n_constraints_
     off = draw.forward(U, V) - draw.of_cells()
@@ -97,7 +100,7 @@ def test_objective_of_one_draw_is_that_of_the_paper(augmentation: str) -> None:
 
 def test_objective_is_that_of_the_paper_divided_by_lambda() -> None:
     X = target()
-    model = AugmentedMF(3, center="none", random_state=0).fit(X)
+    model = augmented(3, center="none", random_state=0).fit(X)
     by_hand = expected_loss(model.row_factors_, model.col_factors_, X, model)
     np.testing.assert_allclose(model.history_[-1]["objective"], by_hand, rtol=1e-10)
     p = model.n_constraints_
@@ -112,14 +115,14 @@ def test_objective_is_that_of_the_paper_divided_by_lambda() -> None:
 def test_new_rows_only_have_weights_of_their_own() -> None:
     X = target()
     n_cells = int(np.sum(~np.isnan(X)))
-    model = AugmentedMF(3, resample_original=False, weight=0.5, random_state=0).fit(X)
+    model = augmented(3, resample_original=False, weight=0.5, random_state=0).fit(X)
     share = 0.5 * (model.n_constraints_ - n_cells) / model.n_constraints_
     np.testing.assert_allclose(model.weights_, (1 + share, share))
 
 
 def test_expected_form_is_a_composition() -> None:
     X = target()
-    model = AugmentedMF(3, center="mean", reg=0.1, weight=0.3, max_iter=300, tol=1e-13, random_state=0).fit(X)
+    model = augmented(3, center="mean", reg=0.1, weight=0.3, max_iter=300, tol=1e-13, random_state=0).fit(X)
     observed, others = model.weights_
     same = Completion(
         [Term(core=LowRank(3), reg=Ridge(0.2))],
@@ -137,7 +140,7 @@ def test_weights_are_those_of_biased_positives() -> None:
     rng = np.random.default_rng(0)
     X = sparse.csr_array((rng.random((M, N)) < 0.3).astype(float))
     tau, reg = 0.5, 0.2
-    model = AugmentedMF(
+    model = augmented(
         3, center="none", weight=tau, reg=reg, c0=1e9, max_iter=500, tol=1e-14, random_state=0
     ).fit(X)
     scale = 1 + 2 * tau
@@ -157,10 +160,10 @@ def test_weights_are_those_of_biased_positives() -> None:
 
 def test_draws_come_close_to_their_mean_as_c0_grows() -> None:
     X = target()
-    mean = AugmentedMF(2, max_iter=300, random_state=0).fit(X).predict_new()
+    mean = augmented(2, max_iter=300, random_state=0).fit(X).predict_new()
 
     def distance(c0: float) -> float:
-        model = AugmentedMF(2, augmentation="rank_one", c0=c0, max_iter=300, random_state=0).fit(X)
+        model = augmented(2, augmentation="rank_one", c0=c0, max_iter=300, random_state=0).fit(X)
         return float(np.sqrt(np.mean((model.predict_new() - mean) ** 2)))
 
     assert distance(8.0) < 0.5 * distance(0.3)
@@ -169,7 +172,7 @@ def test_draws_come_close_to_their_mean_as_c0_grows() -> None:
 def test_hashed_and_explicit_are_one_model() -> None:
     X = target()
     first, second = (
-        AugmentedMF(2, augmentation=name, c0=0.5, max_iter=10, random_state=3).fit(X)
+        augmented(2, augmentation=name, c0=0.5, max_iter=10, random_state=3).fit(X)
         for name in ("hashed", "explicit")
     )
     np.testing.assert_array_equal(first.row_factors_, second.row_factors_)
@@ -177,7 +180,7 @@ def test_hashed_and_explicit_are_one_model() -> None:
 
 def test_turning_one_block_changes_nothing_but_the_cells_between() -> None:
     X = blocks()
-    model = AugmentedMF(3, weight=0.0, reg=0.1, center="none", random_state=0, max_iter=200).fit(X)
+    model = augmented(3, weight=0.0, reg=0.1, center="none", random_state=0, max_iter=200).fit(X)
     U, V = model.row_factors_, model.col_factors_
     before = expected_loss(U, V, X, model)
     Q, _ = np.linalg.qr(np.random.default_rng(1).standard_normal((3, 3)))
@@ -191,7 +194,7 @@ def test_turning_one_block_changes_nothing_but_the_cells_between() -> None:
 
 def test_with_augmentation_signs_remain_free() -> None:
     X = blocks()
-    model = AugmentedMF(3, center="none", random_state=0, max_iter=3000, tol=1e-16).fit(X)
+    model = augmented(3, center="none", random_state=0, max_iter=3000, tol=1e-16).fit(X)
     U, V = model.row_factors_, model.col_factors_
     before = expected_loss(U, V, X, model)
     _, basis = np.linalg.eigh(U[15:].T @ U[15:])
@@ -209,7 +212,7 @@ def test_with_augmentation_signs_remain_free() -> None:
 @pytest.mark.parametrize("center", ["none", "mean", "biases"])
 def test_between_blocks_is_the_baseline(center: str, tmp_path: Any) -> None:
     X = blocks() + 2.0
-    model = AugmentedMF(3, center=center, random_state=0).fit(X)
+    model = augmented(3, center=center, random_state=0).fit(X)
     rows, cols = np.nonzero(np.isnan(X))
     baseline = {"none": 0.0, "mean": np.nanmean(X), "biases": None}[center]
     if baseline is None:
@@ -234,7 +237,7 @@ def test_between_blocks_is_the_baseline(center: str, tmp_path: Any) -> None:
     loaded = unseen.load(tmp_path / "m")
     np.testing.assert_array_equal(loaded.predict_entries(rows, cols), model.predict_entries(rows, cols))
     # Negative control: the factors alone say something else.
-    free = AugmentedMF(3, center=center, cross_component="model", random_state=0).fit(X)
+    free = augmented(3, center=center, cross_component="model", random_state=0).fit(X)
     assert np.abs(free.predict_entries(rows, cols) - baseline).max() > 1e-3
     np.testing.assert_array_equal(free.row_factors_, model.row_factors_)
 
@@ -242,11 +245,11 @@ def test_between_blocks_is_the_baseline(center: str, tmp_path: Any) -> None:
 def test_paper_rule_and_relative_rule() -> None:
     X = target()
     for solver in ("als", "linesearch"):
-        relative = AugmentedMF(3, solver=solver, tol=1e-3, random_state=0).fit(X)
+        relative = augmented(3, solver=solver, tol=1e-3, random_state=0).fit(X)
         assert relative.converged_
-        loose = AugmentedMF(3, solver=solver, eps_abs=1e6, random_state=0).fit(X)
+        loose = augmented(3, solver=solver, eps_abs=1e6, random_state=0).fit(X)
         assert loose.n_iter_ == 1
-        absolute = AugmentedMF(3, solver=solver, eps_abs=1e-3, max_iter=500, random_state=0).fit(X)
+        absolute = augmented(3, solver=solver, eps_abs=1e-3, max_iter=500, random_state=0).fit(X)
         changes = [entry["change"] for entry in absolute.history_]
         assert changes[-1] < 1e-3
         assert min(changes[:-1]) >= 1e-3
@@ -265,7 +268,7 @@ def test_cold_rows_are_zero() -> None:
     X[4] = np.nan
     X[:, 7] = np.nan
     for solver in ("als", "linesearch"):
-        model = AugmentedMF(3, solver=solver, cross_component="model", center="none", random_state=0).fit(X)
+        model = augmented(3, solver=solver, cross_component="model", center="none", random_state=0).fit(X)
         assert not model.row_factors_[4].any()
         assert not model.col_factors_[7].any()
 
@@ -274,9 +277,9 @@ def test_permuting_rows_and_columns_leaves_the_objective() -> None:
     X = target()
     rng = np.random.default_rng(5)
     options: dict[str, Any] = {"reg": 1.0, "max_iter": 2000, "tol": 1e-14, "random_state": 0}
-    one = AugmentedMF(2, **options).fit(X)
+    one = augmented(2, **options).fit(X)
     rows, cols = rng.permutation(M), rng.permutation(N)
-    other = AugmentedMF(2, **options).fit(X[np.ix_(rows, cols)])
+    other = augmented(2, **options).fit(X[np.ix_(rows, cols)])
     np.testing.assert_allclose(other.history_[-1]["objective"], one.history_[-1]["objective"], rtol=1e-6)
 
 
@@ -301,26 +304,26 @@ def test_permuting_rows_and_columns_leaves_the_objective() -> None:
     ],
 )
 def test_bad_settings_are_named(name: str, value: Any) -> None:
-    model = AugmentedMF(3, augmentation="explicit").set_params(**{name: value})
+    model = augmented(3, augmentation="explicit").set_params(**{name: value})
     with pytest.raises(ParameterError, match=name):
         model.fit(target())
 
 
 def test_als_is_for_the_expected_form() -> None:
     with pytest.raises(ParameterError, match=r"linesearch"):
-        AugmentedMF(3, augmentation="hashed", solver="als").fit(target())
+        augmented(3, augmentation="hashed", solver="als").fit(target())
     with pytest.raises(ParameterError, match="IMC"):
-        AugmentedMF(3).fit(target(), row_features=np.ones((M, 2)))
+        augmented(3).fit(target(), row_features=np.ones((M, 2)))
 
 
 def test_explicit_that_would_not_fit_is_refused() -> None:
     with pytest.raises(TooLargeError, match=r"non-zeros.*max_nonzeros=1,000"):
-        AugmentedMF(3, augmentation="explicit", max_nonzeros=1000).fit(target())
+        augmented(3, augmentation="explicit", max_nonzeros=1000).fit(target())
 
 
 @pytest.mark.parametrize("augmentation", ["expected", "rank_one", "hashed"])
 def test_odd_matrices(augmentation: str) -> None:
-    model = AugmentedMF(2, augmentation=augmentation, random_state=0, max_iter=20)
+    model = augmented(2, augmentation=augmentation, random_state=0, max_iter=20)
     equal = model.fit_transform(np.where(np.isnan(target()), np.nan, 4.0))
     np.testing.assert_allclose(equal, 4.0, atol=1e-6)
     assert np.isfinite(model.fit_transform(np.array([[1.0, np.nan, 3.0]]))).all()
@@ -333,7 +336,7 @@ def test_odd_matrices(augmentation: str) -> None:
 
 def test_bias_reg_for_each_side() -> None:
     X = target()
-    model = AugmentedMF(2, bias_reg=(7.0, 3.0), reg=1e6, random_state=0).fit(X)
+    model = augmented(2, bias_reg=(7.0, 3.0), reg=1e6, random_state=0).fit(X)
     alone = BiasModel((7.0, 3.0), tol=0.0, max_iter=15).fit(X)
     np.testing.assert_allclose(model.predict_new(), alone.predict_new(), atol=1e-3)
 
@@ -347,5 +350,5 @@ def test_any_small_matrix(seed: int, m: int, n: int, weight: float) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for solver in ("als", "linesearch"):
-            model = AugmentedMF(3, weight=weight, reg=0.0, solver=solver, max_iter=5, random_state=0)
+            model = augmented(3, weight=weight, reg=0.0, solver=solver, max_iter=5, random_state=0)
             assert np.isfinite(model.fit_transform(X)).all()

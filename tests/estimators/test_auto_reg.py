@@ -12,6 +12,7 @@ from scipy import sparse
 from unseen import (
     GIMC,
     IMC,
+    AugmentedMF,
     BiasModel,
     DirtyIMC,
     Fourier,
@@ -31,6 +32,7 @@ from unseen.model_selection import split_entries
 MODELS: dict[str, Any] = {
     "MatrixFactorization": MatrixFactorization,
     "SoftImpute": SoftImpute,
+    "AugmentedMF": AugmentedMF,
     "IMC": IMC,
     "GIMC": GIMC,
     "MixedLinear": MixedLinear,
@@ -62,7 +64,9 @@ def test_defaults_are_not_worse_than_the_baseline(name: str) -> None:
     assert all(entry["validation"] > 0 for entry in model.reg_path_)
 
 
-@pytest.mark.parametrize("name", ["MatrixFactorization", "SoftImpute", "IMC", "Maxide", "SparseBilinear"])
+@pytest.mark.parametrize(
+    "name", ["MatrixFactorization", "SoftImpute", "AugmentedMF", "IMC", "Maxide", "SparseBilinear"]
+)
 def test_a_choice_is_a_fit_with_that_number(name: str) -> None:
     """Not from the same start: factors have many minima, and the path leads to a good one."""
     data = make_ratings(80, 60, density=0.4, random_state=0)
@@ -104,6 +108,18 @@ def test_factors_of_few_cells_do_not_lose_to_the_baseline(noise: float) -> None:
     assert worst < 1.01
     # Control: such cells do mislead.
     assert careless > 1.5
+
+
+def test_held_out_cells_are_not_blank() -> None:
+    """The pull of blank cells to the baseline leaves the cells alone that judge."""
+    data = make_low_rank(60, 50, 2, density=0.3, noise=0.1, random_state=0)
+    chosen = AugmentedMF(2, center="none", weight=30.0, random_state=0).fit(data.observations)
+    held = min(entry["validation"] for entry in chosen.reg_path_)
+    # A fit that takes the held-out tenth for blank ones is drawn to zero there.
+    train, test = split_entries(data.observations, test_fraction=0.1, random_state=0)
+    pulled = AugmentedMF(2, center="none", weight=30.0, reg=chosen.reg_, random_state=0).fit(train)
+    as_blank = rmse(test.values, pulled.predict_entries(test.rows, test.indices)) ** 2
+    assert held < 0.9 * as_blank
 
 
 def test_the_choice_is_told(capsys: pytest.CaptureFixture[str]) -> None:

@@ -61,6 +61,39 @@ def test_tables_of_numbers_are_tables(table: pd.DataFrame) -> None:
     BiasModel().fit(pd.DataFrame(np.random.default_rng(0).integers(0, 5, (40, 4)), columns=list("abcd")))
 
 
+def test_a_dict_is_what_is_known_of_one_row(cells: Observations, model: MatrixFactorization) -> None:
+    """By id where the model has ids, in any order, by position elsewhere."""
+    known = {"f5": 3.0, "f1": 1.0}
+    line = np.full((1, len(FILMS)), np.nan)
+    line[0, [5, 1]] = 3.0, 1.0
+    by_position = model.fold_in(line, positions=True)
+    np.testing.assert_allclose(model.fold_in(known), by_position, rtol=1e-12)
+    names, scores = model.recommend(cells=known, k=3)
+    places, same = model.recommend(cells=line, k=3, positions=True)
+    assert [FILMS.index(name) for name in names[0]] == places[0].tolist()
+    np.testing.assert_allclose(scores, same)
+    assert not {"f5", "f1"} & set(names[0])
+    plain = MatrixFactorization(2, reg=1.0, random_state=0).fit(cells.with_ids(None, None))
+    np.testing.assert_allclose(plain.fold_in({5: 3.0, 1: 1.0}), by_position)
+    # Nothing known: the list of an average row.
+    np.testing.assert_allclose(model.fold_in({}), model.fold_in(np.full((1, 8), np.nan), positions=True))
+    with pytest.raises(UnknownIdError, match="f99"):
+        model.recommend(cells={"f99": 1.0})
+    assert model.recommend(cells={"f99": 1.0, "f1": 2.0}, k=2, on_unknown="skip")[0].shape == (1, 2)
+    with pytest.raises(InvalidDataError, match="must map columns to numbers"):
+        model.recommend(cells={"zoe": {"f1": 2.0}})
+    with pytest.raises(InvalidDataError, match="integers"):
+        plain.recommend(cells={"f1": 2.0})
+
+
+def test_rows_by_id_are_told_how(cells: Observations) -> None:
+    with pytest.raises(InvalidDataError, match=r"cells.row_ids.index_of\(\['u03'\]\)"):
+        cells[["u03"]]
+    picked = cells[cells.row_ids.index_of(["u03"])]
+    assert picked.row_ids is not None
+    assert picked.row_ids.values.tolist() == ["u03"]
+
+
 def test_frames_like_that_of_the_training_are_lists_of_cells(
     table: pd.DataFrame, cells: Observations, model: MatrixFactorization
 ) -> None:

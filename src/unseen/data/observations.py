@@ -693,6 +693,12 @@ class Observations:
             if np.shape(rows) != (self.shape[0],):
                 raise InvalidDataError(f"a mask must have shape ({self.shape[0]},), got {np.shape(rows)}.")
             picked = np.flatnonzero(rows)
+        elif self.row_ids is not None and np.asarray(rows).dtype.kind in "USO":
+            first = np.asarray(rows).ravel()[0]
+            raise InvalidDataError(
+                f"Observations take positions of rows, got {str(first)!r}; "
+                f"cells[cells.row_ids.index_of([{str(first)!r}])] takes rows by id"
+            )
         else:
             picked = check_indices("rows", rows, self.shape[0])
         if self.row_ids is not None and np.unique(picked).size < picked.size:

@@ -8,19 +8,45 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from unseen.data import Observations
 from unseen.exceptions import ParameterError
 from unseen.typing import CSR, Array, Features
 from unseen.validation import check_count
 
-__all__ = ["ClassData", "GraphData", "MatrixData", "MultiLabelData"]
+__all__ = ["ClassData", "GraphData", "MatrixData", "MultiLabelData", "Summarised"]
 
 RowNumbers = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class MatrixData:
+class Summarised:
+    """A repr with a line for each field: sizes in place of contents."""
+
+    def __repr__(self) -> str:
+        lines = [f"    {name}={_size(value)}," for name, value in vars(self).items() if _size(value)]
+        return "\n".join([f"{type(self).__name__}(", *lines, ")"])
+
+
+def _size(value: Any) -> str:
+    """What a field holds, in a few words; nothing where it is empty."""
+    if isinstance(value, Mapping):
+        entries = [f"{key!r}: {_size(one) or 'empty'}" for key, one in value.items()]
+        if len(entries) > 4:
+            entries[2:] = ["..."]
+        return "{" + ", ".join(entries) + "}" if entries else ""
+    if isinstance(value, (list, tuple)):
+        first = ", ".join(repr(one) if isinstance(one, str) else _size(one) for one in value[:3])
+        return f"[{first}{', ...' if len(value) > 3 else ''}]" if len(value) else ""
+    if sparse.issparse(value):
+        return f"sparse {' x '.join(map(str, value.shape))}, {value.nnz} stored"
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype} {' x '.join(map(str, value.shape))}"
+    return "" if value is None else repr(value)
+
+
+@dataclass(frozen=True, repr=False)
+class MatrixData(Summarised):
     """Cells with what is known about them, their rows and their columns.
 
     Attributes
@@ -46,8 +72,8 @@ class MatrixData:
     extras: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class MultiLabelData:
+@dataclass(frozen=True, repr=False)
+class MultiLabelData(Summarised):
     """Instances with features and labels.
 
     Attributes
@@ -87,8 +113,8 @@ class MultiLabelData:
         return self.X[train], self.Y[train], self.X[test], self.Y[test]
 
 
-@dataclass(frozen=True)
-class GraphData:
+@dataclass(frozen=True, repr=False)
+class GraphData(Summarised):
     """The largest connected part of an undirected graph, with fixed halves of its edges.
 
     Attributes
@@ -130,8 +156,8 @@ class GraphData:
         return seen.select(np.isin(key, train_key)), self.edges[~mask]
 
 
-@dataclass(frozen=True)
-class ClassData:
+@dataclass(frozen=True, repr=False)
+class ClassData(Summarised):
     """Instances of one class each.
 
     Attributes

@@ -37,7 +37,7 @@ def load_ml100k(*, data_home: PathLike | None = None, download: bool = False) ->
         24 user features (age, two flags for gender, 21 occupations), 20 movie features (19 genres,
         year of release; the one unknown year is the mean). `cells` holds ``fold`` (1..5, the
         published five folds), ``ua_test``, ``ub_test`` (published tests of ten ratings a user) and
-        ``timestamp``; `extras` holds the ``titles``.
+        ``timestamp``, which is the time of the cells too; `extras` holds the ``titles``.
     """
     files = find_files("ml100k", data_home=data_home, download=download)
     ratings = read_numbers(files["u.data"], "\t", header=False)
@@ -60,7 +60,9 @@ def load_ml100k(*, data_home: PathLike | None = None, download: bool = False) ->
         [np.array(age, dtype=np.float64), one_hot(gender, ["F", "M"]), one_hot(occupation, occupations)]
     )
     return MatrixData(
-        seen.with_ids(Vocabulary(np.arange(1, len(age) + 1)), Vocabulary(np.arange(1, len(titles) + 1))),
+        seen.with_ids(
+            Vocabulary(np.arange(1, len(age) + 1)), Vocabulary(np.arange(1, len(titles) + 1))
+        ).with_times(about["timestamp"].astype("datetime64[s]")),
         row_features=users,
         col_features=np.column_stack([np.array(genres, dtype=np.float64).T, year]),
         row_feature_names=["age", "gender=F", "gender=M", *(f"occupation={name}" for name in occupations)],

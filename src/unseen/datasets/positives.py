@@ -10,6 +10,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from unseen.data import Observations
+from unseen.datasets.bunches import Summarised
 from unseen.datasets.sampling import scores
 from unseen.datasets.synthetic import Synthetic
 from unseen.exceptions import ParameterError
@@ -22,8 +23,8 @@ __all__ = ["Positives", "hide_labels", "make_positives", "make_power_law"]
 _BLOCK_CELLS = 1 << 20
 
 
-@dataclass(frozen=True)
-class Positives:
+@dataclass(frozen=True, repr=False)
+class Positives(Summarised):
     """Generated positive-unlabelled data.
 
     Attributes

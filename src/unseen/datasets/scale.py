@@ -11,6 +11,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from unseen.data import Observations
+from unseen.datasets.bunches import Summarised
 from unseen.exceptions import ParameterError
 from unseen.typing import CSR, FloatArray
 from unseen.validation import check_count, check_fraction, check_positive, check_rng
@@ -26,8 +27,8 @@ Nodes = npt.NDArray[np.int64]
 Groups = npt.NDArray[np.int32]
 
 
-@dataclass(frozen=True)
-class ScaleData:
+@dataclass(frozen=True, repr=False)
+class ScaleData(Summarised):
     """A large generated matrix of positives.
 
     Attributes

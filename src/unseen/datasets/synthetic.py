@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unseen.data import Observations
+from unseen.datasets.bunches import Summarised
 from unseen.datasets.sampling import draw_cells, scores
 from unseen.exceptions import ParameterError
 from unseen.parallel import one_blas_thread
@@ -18,8 +19,8 @@ from unseen.validation import check_count, check_entries, check_fraction, check_
 __all__ = ["Synthetic", "make_fourier", "make_gimc_toy", "make_imc", "make_low_rank", "make_ratings"]
 
 
-@dataclass(frozen=True)
-class Synthetic:
+@dataclass(frozen=True, repr=False)
+class Synthetic(Summarised):
     """A generated matrix: what a model may see, and what it should find.
 
     Attributes

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from unseen.cores import LowRank
+from unseen.data import Observations
 from unseen.diagnostics import find_blocks
+from unseen.estimators.auto_reg import AutoReg, number_or_auto
 from unseen.estimators.blocks import BlockwiseCompleter
 from unseen.estimators.clipping import Clip
 from unseen.estimators.composed import Composition
@@ -29,7 +31,7 @@ __all__ = ["AugmentedMF"]
 AUGMENTATIONS = ("expected", "rank_one", "hashed", "explicit")
 
 
-class AugmentedMF(BlockwiseCompleter):
+class AugmentedMF(BlockwiseCompleter, AutoReg):
     """Factorisation with random measurements added to the observed cells (AMF).
 
     min over U, V   ||A(UV') - b||^2 + reg (||U||_F^2 + ||V||_F^2)
@@ -47,8 +49,9 @@ class AugmentedMF(BlockwiseCompleter):
 
     Parameters
     ----------
-    reg : float, default=0.02
-        eta = 1/lambda, weight of the penalty.
+    reg : float or "auto", default="auto"
+        eta = 1/lambda, weight of the penalty; the paper has 0.02. "auto" walks down a path of penalties of
+        the mean over all draws, keeps the best on a tenth of the cells, then fits to all of them.
     augmentation : {"expected", "rank_one", "hashed", "explicit"}, default="expected"
         The mean over all draws; one draw of products of random signs; one draw of sparse random signs,
         made anew in each pass; the same draw, stored.
@@ -86,6 +89,11 @@ class AugmentedMF(BlockwiseCompleter):
     row_factors_, col_factors_ : ndarray
         Factors, offsets as extra coordinates. Predictions are their inner products, except between blocks
         with ``cross_component="baseline"``.
+    reg_ : float
+        Penalty in use.
+    reg_path_ : list of dict
+        For reg="auto", the ``reg`` and ``validation`` (mean squared error on the held-out cells) of each
+        penalty that was tried, the offsets alone first.
     n_constraints_ : int
         p.
     weights_ : (float, float)
@@ -116,11 +124,13 @@ class AugmentedMF(BlockwiseCompleter):
     array([ True])
     """
 
+    ridge_per_reg = 2.0
+
     def __init__(
         self,
         rank: int = 10,
         *,
-        reg: float = 0.02,
+        reg: float | str = "auto",
         augmentation: str = "expected",
         weight: float = 1.0,
         c0: float = 1.0,
@@ -171,7 +181,7 @@ class AugmentedMF(BlockwiseCompleter):
                 "AugmentedMF takes no row_features or col_features; use IMC for side information"
             )
         check_choice("cross_component", self.cross_component, ("baseline", "model"))
-        reg = Ridge(2.0 * check_positive("reg", self.reg, strict=False))
+        reg = Ridge(self.ridge_per_reg * number_or_auto("reg", self.reg))
         term = Term(Identity(), Identity(), LowRank(check_count("rank", self.rank)), reg)
         kind = check_choice("augmentation", self.augmentation, AUGMENTATIONS)
         name = check_choice("solver", self.solver, ("auto", "als", "linesearch"))
@@ -201,12 +211,18 @@ class AugmentedMF(BlockwiseCompleter):
         loss.set_params(weight=2.0 * observed, background=Background(2.0 * others))
         return law
 
+    def _loss_of(self, cells: Observations) -> Loss:
+        loss = Squared()
+        self._weigh(loss, cells.shape, cells_that_count(cells).nnz)
+        return loss
+
     def _start_spread(self, mean: float) -> float:
         """Root mean square of the entries of a start; ``mean`` is that of the values."""
         # Centred data starts near the baseline, raw data near its mean.
         return 0.1 if self.center != "none" else max(float(np.sqrt(abs(mean) / int(self.rank))), 0.1)
 
     def _tune(self, problem: Problem, solver: Solver, rng: np.random.Generator) -> None:
+        super()._tune(problem, solver, rng)
         cells = problem.observations
         self.measurement_ = problem.measurement
         mean = problem.loss if self.measurement_ is None else Squared()
@@ -225,12 +241,13 @@ class AugmentedMF(BlockwiseCompleter):
     def _keep(self, problem: Problem, state: State) -> None:
         super()._keep(problem, state)
         if problem.measurement is not None:  # new rows are solved by the mean over all draws
-            self.loss_ = Squared()
-            self._weigh(self.loss_, problem.observations.shape, cells_that_count(problem.observations).nnz)
+            self.loss_ = self._loss_of(problem.observations)
 
     def _start(self, problem: Problem, solver: Solver, rng: np.random.Generator) -> State:
         state = super()._start(problem, solver, rng)
         if self.warm_start and hasattr(self, "row_factors_"):
+            return state
+        if self._chosen is not None and self._chosen.start is not None:
             return state
         cells = problem.observations
         scale = self._start_spread(cell_mean(cells))

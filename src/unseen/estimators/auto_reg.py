@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
@@ -20,7 +20,7 @@ from unseen.estimators.composed import ComposedCompleter
 from unseen.estimators.reg_scale import lambda_max
 from unseen.estimators.revived import revived
 from unseen.exceptions import DataWarning, ParameterError
-from unseen.losses import Squared
+from unseen.losses import Loss, Squared, without
 from unseen.offsets import Offsets, fit_offsets
 from unseen.problem import Problem
 from unseen.regularisers import L1, Ridge
@@ -181,6 +181,7 @@ def choose_reg(
     center: str,
     bias_reg: tuple[float, float],
     n_threads: int,
+    loss_of: Callable[[Observations], Loss],
 ) -> RegChoice:
     """Walk down a path of penalties, each fit started from the last, and judge by held-out cells.
 
@@ -199,6 +200,8 @@ def choose_reg(
         What is subtracted first.
     n_threads : int
         Threads.
+    loss_of : callable
+        The loss, from the cells that it is fitted to.
 
     Returns
     -------
@@ -213,7 +216,7 @@ def choose_reg(
         return Problem(
             _less(training, offsets),
             [_walked(term)],
-            Squared(),
+            loss_of(training),
             row_features=features["row"],
             col_features=features["col"],
             n_threads=n_threads,
@@ -223,7 +226,7 @@ def choose_reg(
     for part in range(n_parts):
         held = np.zeros(cells.nnz, dtype=bool)
         held[order[part * size : (part + 1) * size]] = enough
-        training = cells.select(~held) if enough else cells
+        training = without(cells, held, loss_of(cells)) if enough else cells
         offsets = fit_offsets(training, center, bias_reg, n_threads=n_threads)
         problems.append(bound(training, offsets))
         parts.append(Probe(problems[-1], {}, _less(cells.select(held), offsets)))
@@ -348,6 +351,7 @@ def chosen_for(
         center=at_first(check_choice("center", model.center, model.centers)),
         bias_reg=check_pair("bias_reg", model.bias_reg),
         n_threads=model._n_threads(),
+        loss_of=model._loss_of if isinstance(model, AutoReg) else (lambda _: Squared()),
     )
     if model.verbose:
         tell(model, name, choice)
@@ -360,6 +364,8 @@ class AutoReg(ComposedCompleter):
     reg: float | str
     reg_: float
     reg_path_: list[dict[str, float]]
+    ridge_per_reg: ClassVar[float] = 1.0
+    """Weight of the first term's penalty where ``reg`` is one."""
     _chosen: RegChoice | None = None
     """Only while a fit goes on."""
 
@@ -371,17 +377,23 @@ class AutoReg(ComposedCompleter):
             return
         term = self._compose(*(features[side] is not None for side in ("row", "col"))).terms[0]
         choice = chosen_for(self, cells, features, term, rng)
-        self.reg_, self.reg_path_, self._chosen = choice.reg, choice.path, choice
+        scale = self.ridge_per_reg
+        self.reg_, self._chosen = choice.reg / scale, choice
+        self.reg_path_ = [{**entry, "reg": entry["reg"] / scale} for entry in choice.path]
         self._follow(choice, spawned(rng))
         if choice.offsets_suffice and choice.path:
             warn_of_offsets(self)
+
+    def _loss_of(self, cells: Observations) -> Loss:
+        """The loss of a fit to these cells, by which penalties are tried."""
+        return Squared()
 
     def _follow(self, choice: RegChoice, rng: np.random.Generator) -> None:
         """What else the held-out cells are asked once the penalty stands."""
 
     def _tune(self, problem: Problem, solver: Solver, rng: np.random.Generator) -> None:
         super()._tune(problem, solver, rng)
-        problem.terms[0].reg.set_params(reg=self.reg_)
+        problem.terms[0].reg.set_params(reg=self.ridge_per_reg * self.reg_)
 
     def _start(self, problem: Problem, solver: Solver, rng: np.random.Generator) -> State:
         """Where the path stood: the minimum that was judged is the one that the fit should find."""

@@ -19,7 +19,7 @@ from unseen.estimators.informed import weights_of_features
 from unseen.estimators.refreshing import absorb
 from unseen.estimators.revived import revived
 from unseen.exceptions import InvalidDataError, ParameterError
-from unseen.losses import Loss, blank_of
+from unseen.losses import Loss, without
 from unseen.offsets import Offsets, fit_offsets
 from unseen.parallel import one_blas_thread
 from unseen.problem import Problem
@@ -187,7 +187,7 @@ class ComposedCompleter(AveragedCompleter):
         reason = None if center == "none" else loss.why_not_centred()
         if reason is not None:
             raise ParameterError(f"center={center!r}: {reason}")
-        training, held_out = self._hold_out(cells, bool(blank_of(loss)), rng)
+        training, held_out = self._hold_out(cells, loss, rng)
         subtracted = {"joint": "mean", "informed": "biases"}.get(center, center)
         offsets = fit_offsets(training, subtracted, bias_reg, n_threads=self._n_threads())
         residual = _subtract(training, offsets)
@@ -256,7 +256,7 @@ class ComposedCompleter(AveragedCompleter):
         """Set what the parameters leave to the data, on the copies that belong to this fit."""
 
     def _hold_out(
-        self, cells: Observations, background: bool, rng: np.random.Generator
+        self, cells: Observations, loss: Loss, rng: np.random.Generator
     ) -> tuple[Observations, Observations | None]:
         """Training cells and held-out ones, which say nothing in training: not even that they are blank."""
         if self.validation_fraction is None:
@@ -270,10 +270,7 @@ class ComposedCompleter(AveragedCompleter):
             )
         mask = np.zeros(cells.nnz, dtype=bool)
         mask[rng.permutation(cells.nnz)[:count]] = True
-        if not background:
-            return cells.select(~mask), cells.select(mask)
-        weights = np.ones_like(cells.values) if cells.weights is None else cells.weights
-        return cells.with_weights(np.where(mask, 0, weights)), cells.select(mask)
+        return without(cells, mask, loss), cells.select(mask)
 
     def _start(self, problem: Problem, solver: Solver, rng: np.random.Generator) -> State:
         state = problem.start(rng, factored_full=solver.factored_full)

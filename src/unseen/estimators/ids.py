@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from unseen.data.ids import SeenCells, Side, cells_like, find_ids, named, onto
 from unseen.data.origin import make_frame
 from unseen.exceptions import InvalidDataError, ParameterError
 from unseen.typing import Array, IndexArray
-from unseen.validation import check_choice
+from unseen.validation import check_choice, check_indices
 
 __all__ = ["SpeaksIds"]
 
@@ -115,7 +116,25 @@ class SpeaksIds:
 
     def _cells(self, X: Any, argument: str, *, values: bool = True) -> Observations:
         """Cells that a user gives to a fitted model, in any form."""
+        if isinstance(X, Mapping):
+            return self._one_row(X, argument)
         return cells_like(X, getattr(self, "origin_", None), argument, values=values)
+
+    def _one_row(self, known: Mapping[Any, Any], argument: str) -> Observations:
+        """A row from what is known of it: a value for each id, or position, of a column."""
+        try:
+            values = np.array(list(known.values()), dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidDataError(
+                f"{argument} must map columns to numbers, as in {{{next(iter(known))!r}: 4.0}}, for one new "
+                "row; several rows come as a frame, a matrix or Observations"
+            ) from error
+        cols, ids, width = list(known), self._ids("col", False), self._length("col")
+        if ids is None or not known:
+            places = check_indices(argument, cols, width)
+        else:
+            ids, places, width = Vocabulary(cols), np.arange(len(cols)), len(cols)
+        return Observations.from_triples(np.zeros_like(places), places, values, shape=(1, width), col_ids=ids)
 
     def _matched(
         self,

@@ -65,8 +65,9 @@ class Recommender(SpeaksIds):
             Columns that may be recommended; all by default.
         deny : array-like of ids, optional
             Columns that may not be recommended.
-        cells : matrix, frame or Observations with the training columns, optional
-            Known cells of new rows; see :meth:`fold_in`.
+        cells : matrix, frame or Observations with the training columns, or dict, optional
+            Known cells of new rows; see :meth:`fold_in`. A dict is one row, with a value for each id of a
+            column.
         row_features : array, sparse matrix or frame, optional
             Features of new rows; see :meth:`predict_new`. With ``cells`` of the same rows, both count.
         on_unknown : {"raise", "skip", "popular"}, default="raise"
