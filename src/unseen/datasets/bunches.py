@@ -38,7 +38,7 @@ def _size(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         first = ", ".join(repr(one) if isinstance(one, str) else _size(one) for one in value[:3])
         return f"[{first}{', ...' if len(value) > 3 else ''}]" if len(value) else ""
-    if sparse.issparse(value):
+    if isinstance(value, (sparse.csr_array, sparse.csc_array)):
         return f"sparse {' x '.join(map(str, value.shape))}, {value.nnz} stored"
     if isinstance(value, np.ndarray):
         return f"{value.dtype} {' x '.join(map(str, value.shape))}"
