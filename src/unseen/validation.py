@@ -6,7 +6,6 @@ Every message names the argument, what was found and what would be accepted.
 
 from __future__ import annotations
 
-import inspect
 import math
 import numbers
 import os
@@ -28,7 +27,6 @@ __all__ = [
     "check_count",
     "check_entries",
     "check_features",
-    "check_flags",
     "check_fraction",
     "check_index_pairs",
     "check_indices",
@@ -268,22 +266,6 @@ def check_several(name: str, value: Any, wanted: str) -> list[Any]:
     if isinstance(value, (str, bytes, dict)) or not isinstance(value, Collection):
         raise ParameterError(f"{name} must be {wanted}, got {value!r}.")
     return list(value)
-
-
-def check_flags(estimator: Any) -> None:
-    """Check that all hyper-parameters that are annotated as ``bool`` are True or False, and ``verbose``.
-
-    Parameters
-    ----------
-    estimator : object
-        With hyper-parameters as attributes.
-    """
-    for name, parameter in inspect.signature(type(estimator)).parameters.items():
-        value = getattr(estimator, name, False)
-        if parameter.annotation in (bool, "bool") and not isinstance(value, (bool, np.bool_)):
-            raise ParameterError(f"{name} must be True or False, got {value!r}.")
-        if name == "verbose":
-            check_verbose(value)
 
 
 def check_choice(name: str, value: _T, options: Sequence[_T]) -> _T:

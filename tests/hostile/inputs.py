@@ -173,6 +173,8 @@ def trial(seed: int) -> str:
     fitted = zoo.fitted(list(zoo.MODELS)[seed % len(zoo.MODELS)])
     given, sides = arguments(fitted)
     model = clone(fitted)
+    if getattr(model, "reg", None) == "auto" and hasattr(fitted, "reg_") and rng.random() < 0.8:
+        model.set_params(reg=fitted.reg_)  # a search for it is twenty fits
     for _ in range(int(rng.integers(1, 3))):
         with contextlib.suppress(
             IndexError, AttributeError, ValueError, TypeError, OverflowError, np.ma.MaskError

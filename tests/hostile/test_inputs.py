@@ -10,19 +10,24 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 
 from tests.hostile import inputs, zoo
 from tests.hostile.saving import in_a_process
 from unseen import (
     IMC,
+    LEML,
     MCCC,
+    AugmentedMF,
     BiasMC,
     BiasModel,
     Blend,
     ExMLDS,
+    ItemNeighbors,
     LinearOvA,
     MatrixFactorization,
     Observations,
+    PfastreXML,
     PUClustering,
     RidgeOvA,
     SoftImpute,
@@ -32,6 +37,7 @@ from unseen import (
 )
 from unseen.baselines import MMMF
 from unseen.exceptions import DivergedError, InvalidDataError, ParameterError, TooLargeError
+from unseen.learned import LIBRARY_ERRORS
 from unseen.linalg.balance import balancing
 from unseen.links import BlendedLinks, Katz, SVDKatz, TruncatedSVDLinks, top_links
 from unseen.metrics import precision_at_k, ranked_hits
@@ -95,6 +101,49 @@ def test_many_kinds_of_odd_input_and_settings(tmp_path: Path) -> None:
     assert found["answered"] > 20
     assert found["refused"] > 50
     assert found["answered"] + found["refused"] + found["no memory"] == count, found
+
+
+TAKES_ANYTHING = {
+    "random_state",
+    "label_correlations",
+    "label_features",
+    "models",
+    "terms",
+    "solver",
+    "weights",
+}
+"""Checked where they are used: what they accept has no short name."""
+
+
+@pytest.mark.parametrize("name", zoo.MODELS)
+def test_settings_of_another_kind_are_refused_by_their_name(name: str) -> None:
+    fitted = zoo.fitted(name)
+    given, sides = inputs.arguments(fitted)
+    for setting in fitted.get_params(deep=False):
+        for value in (np.eye(2), np.ones((2, 1, 1)), {"a": 1}):
+            model = clone(fitted).set_params(**{setting: value})
+            if setting not in TAKES_ANYTHING:
+                with pytest.raises(LIBRARY_ERRORS, match=setting):
+                    model.fit(*given, **sides)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (RidgeOvA(threshold=np.nan), "threshold must be"),
+        (RidgeOvA(threshold="high"), "threshold must be"),
+        (PfastreXML(propensity=0.5), "propensity must be a pair"),
+        (Katz(n_jobs="all"), "n_jobs must be"),
+        (ItemNeighbors(n_jobs=0), "n_jobs must be"),
+        (AugmentedMF(max_nonzeros=-1.5), "max_nonzeros must be an integer"),
+        (SPPMIEmbedding(2, shift=1e-320), "is `shift` extreme"),
+        (Blend([RidgeOvA(), LEML(3)], scoring=np.eye(2)), "scoring"),
+    ],
+)  # fmt: skip
+def test_settings_that_were_never_looked_at(model: Any, message: str) -> None:
+    given, _ = inputs.arguments(zoo.fitted(type(model).__name__))
+    with pytest.raises((ParameterError, DivergedError), match=message):
+        model.fit(*given)
 
 
 def test_a_wrong_answer_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:

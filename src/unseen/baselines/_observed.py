@@ -15,6 +15,7 @@ from unseen.linalg.factors import Pair
 from unseen.losses import cells_that_count
 from unseen.offsets import Offsets, fit_offsets, row_biases
 from unseen.parallel import one_blas_thread
+from unseen.settings import check_settings
 from unseen.solvers import Monitor
 from unseen.typing import BoolArray, Features, FloatArray
 from unseen.validation import check_choice, check_count, check_pair, check_positive, check_rng
@@ -70,6 +71,7 @@ class ObservedCompleter(Completer):
         -------
         self
         """
+        check_settings(self)
         if row_features is not None or col_features is not None:
             raise ParameterError(f"{type(self).__name__} takes no row_features or col_features")
         cells = self._read_target(X)

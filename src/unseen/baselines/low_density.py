@@ -12,6 +12,7 @@ from unseen.data import Observations
 from unseen.estimators.base import Completer, refuse_weights
 from unseen.exceptions import InvalidDataError, ParameterError
 from unseen.parallel import one_blas_thread
+from unseen.settings import check_settings
 from unseen.solvers import Monitor, Sweep
 from unseen.typing import BoolArray, Features, FloatArray
 from unseen.validation import check_count, check_fraction, check_positive, check_rng, check_several
@@ -114,6 +115,7 @@ class LowDensityNMF(Completer):
         -------
         self
         """
+        check_settings(self)
         if row_features is not None or col_features is not None:
             raise ParameterError("LowDensityNMF takes no row_features or col_features")
         cells = self._read_target(X)

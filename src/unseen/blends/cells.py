@@ -15,6 +15,7 @@ from unseen.linalg.blocked import matmul
 from unseen.model_selection import Split, split_entries
 from unseen.model_selection._splits import is_mirrored
 from unseen.parallel import one_blas_thread
+from unseen.settings import check_settings
 from unseen.typing import CSR, Features, FloatArray, IndexArray
 from unseen.validation import check_rng
 
@@ -84,6 +85,7 @@ class CellBlend(Blend, RowScores):
         -------
         self
         """
+        check_settings(self)
         models, weights = self._copies(), self._given_weights()
         cells = self._read_target(X)
         if cells.nnz == 0:

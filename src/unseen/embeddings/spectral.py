@@ -12,6 +12,8 @@ from scipy import sparse
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from unseen import kernels
+from unseen.exceptions import DivergedError
+from unseen.learned import all_finite
 from unseen.linalg.blocked import gram, matmul
 from unseen.typing import CSR, FloatArray
 
@@ -160,6 +162,8 @@ def positive_eigenpairs(
     solver = choose_solver(n, wanted, solver, guessed=start is not None)
     if matrix.cells.nnz == 0 and (matrix.low is None or not np.any(matrix.low)):
         return Eigenpairs(np.zeros(0), np.zeros((n, 0)), 0)
+    if not all_finite(matrix.cells.data) or (matrix.low is not None and not all_finite(matrix.low)):
+        raise DivergedError("the matrix to factorise holds NaN or infinity; is `shift` extreme?")
     if solver == "dense" or wanted >= n - 1:
         found = _dense(matrix)
     elif solver == "lanczos":

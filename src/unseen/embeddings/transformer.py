@@ -16,6 +16,7 @@ from unseen import io
 from unseen.embeddings.graph import MAX_COST, neighbor_counts, with_diagonal
 from unseen.embeddings.sppmi import sppmi
 from unseen.exceptions import DataWarning, InvalidDataError, ParameterError
+from unseen.settings import check_settings
 from unseen.typing import CSR, FloatArray
 from unseen.validation import (
     check_choice,
@@ -146,6 +147,7 @@ class SPPMIEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         -------
         self
         """
+        check_settings(self)
         n_components = check_count("n_components", self.n_components)
         shift = check_positive("shift", self.shift)
         n_neighbors = None if self.n_neighbors is None else check_count("n_neighbors", self.n_neighbors)

@@ -18,6 +18,7 @@ from unseen.offsets import Offsets, cell_mean, row_biases
 from unseen.parallel import one_blas_thread
 from unseen.problem import Pair, Problem
 from unseen.regularisers import Ridge
+from unseen.settings import check_settings
 from unseen.solvers import Monitor
 from unseen.solvers.biases import BiasSweeps
 from unseen.terms import Term
@@ -91,6 +92,7 @@ class BiasModel(Completer):
         -------
         self
         """
+        check_settings(self)
         if row_features is not None or col_features is not None:
             raise ParameterError(
                 "BiasModel takes no row_features or col_features; use IMC for side information"

@@ -24,6 +24,7 @@ from unseen.offsets import Offsets, fit_offsets
 from unseen.parallel import one_blas_thread
 from unseen.problem import Problem
 from unseen.sensing import Sensing
+from unseen.settings import check_settings
 from unseen.solvers import Gibbs, Monitor, Solver, choose_solver
 from unseen.solvers.posterior import Draws
 from unseen.state import State
@@ -33,7 +34,6 @@ from unseen.typing import Features
 from unseen.validation import (
     check_choice,
     check_count,
-    check_flags,
     check_fraction,
     check_pair,
     check_positive,
@@ -129,7 +129,7 @@ class ComposedCompleter(AveragedCompleter):
         -------
         self
         """
-        check_flags(self)
+        check_settings(self)
         cells = self._read_target(X)
         self._refuse_empty(cells)
         features: dict[str, Features | None] = {"row": None, "col": None}

@@ -11,6 +11,7 @@ from unseen.estimators.positive_rows import PositiveRows, degree_scales
 from unseen.estimators.row_scores import RowParts
 from unseen.linalg.nearest import nearest_columns
 from unseen.parallel import one_blas_thread
+from unseen.settings import check_settings
 from unseen.typing import CSR, FloatArray, IndexArray
 from unseen.validation import check_choice, check_count, check_pair, check_positive
 
@@ -117,6 +118,7 @@ class ItemNeighbors(PositiveRows):
         -------
         self
         """
+        check_settings(self)
         n_neighbors = check_count("n_neighbors", self.n_neighbors)
         powers = check_pair("degree_power", self.degree_power)
         shrinkage = check_positive("shrinkage", self.shrinkage, strict=False)

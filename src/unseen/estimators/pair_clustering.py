@@ -28,6 +28,7 @@ from unseen.losses import Background, Squared
 from unseen.parallel import one_blas_thread
 from unseen.problem import Problem
 from unseen.regularisers import Nuclear
+from unseen.settings import check_settings
 from unseen.solvers import AlternatingCG, ProxGradient
 from unseen.terms import Term
 from unseen.typing import Array, BoolArray, Features, FloatArray, IndexArray
@@ -35,7 +36,6 @@ from unseen.validation import (
     as_frame,
     check_count,
     check_features,
-    check_flags,
     check_index_pairs,
     check_n_jobs,
     check_rng,
@@ -88,7 +88,7 @@ class PairClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        check_flags(self)
+        check_settings(self)
         self.item_column_ = ids if isinstance(ids, str) else None
         X, called = _apart(X, ids)
         features = self._read_items(X)

@@ -15,6 +15,7 @@ from unseen.exceptions import ParameterError
 from unseen.linalg.lowrank_sum import LowRankPlusSparse
 from unseen.linalg.svt import thresholded_svd
 from unseen.parallel import one_blas_thread
+from unseen.settings import check_settings
 from unseen.typing import CSR, FloatArray, IndexArray
 from unseen.validation import check_count, check_pair, check_positive, check_rng
 
@@ -142,6 +143,7 @@ class SpectralFilter(PositiveRows):
         -------
         self
         """
+        check_settings(self)
         powers = check_pair("degree_power", self.degree_power)
         rank = check_count("rank", self.rank)
         low_pass = check_positive("low_pass", self.low_pass, strict=False)

@@ -14,6 +14,7 @@ from unseen.data.frames import first_other
 from unseen.exceptions import InvalidDataError, ParameterError
 from unseen.imputation.gaussian import Gaussian, fill_gaps, learn_gaussian, pairwise_gaussian
 from unseen.parallel import one_blas_thread
+from unseen.settings import check_settings
 from unseen.typing import Array, FloatArray
 from unseen.validation import as_frame, check_n_jobs, check_rng
 
@@ -115,6 +116,7 @@ class Imputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
+        check_settings(self)
         values = _read(X)
         _check_feature_names(self, X, reset=True)
         self.n_features_in_ = values.shape[1]

@@ -15,6 +15,7 @@ from unseen.estimators.row_scores import RowParts, RowScores
 from unseen.exceptions import ParameterError
 from unseen.links.graph import read_links, undirected
 from unseen.parallel import one_blas_thread
+from unseen.settings import check_settings
 from unseen.typing import CSR, FloatArray, IndexArray
 
 __all__ = ["LinkCompleter", "NeighbourLinks"]
@@ -43,6 +44,7 @@ class LinkCompleter(Completer):
         -------
         self
         """
+        check_settings(self)
         if row_features is not None or col_features is not None:
             raise ParameterError(f"{type(self).__name__} takes no row_features or col_features")
         cells = self._read_target(X)

@@ -89,7 +89,7 @@ class AnnexML(NeighbourClassifier):
         n_components: int = 50,
         *,
         n_neighbors: int = 10,
-        n_clusters: Any = "auto",
+        n_clusters: int | str = "auto",
         n_learners: int = 15,
         gamma: float = 10.0,
         learning_rate: float = 0.1,

@@ -23,8 +23,9 @@ from unseen.multilabel.calibration import Calibration, chances, fit_chances
 from unseen.multilabel.selecting import best_of_dense, best_of_sparse
 from unseen.multilabel.targets import read_like, read_targets, refuse_misaligned
 from unseen.parallel import one_blas_thread
+from unseen.settings import check_settings
 from unseen.typing import CSR, Array, Features, FloatArray, IndexArray
-from unseen.validation import check_features, check_flags, check_list_length, check_n_jobs, held
+from unseen.validation import check_features, check_fraction, check_list_length, check_n_jobs, held
 
 __all__ = ["MultiLabelClassifier"]
 
@@ -125,7 +126,9 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         return self._learn(X, y, None)
 
     def _learn(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        check_flags(self)
+        check_settings(self)
+        if hasattr(self, "threshold"):
+            check_fraction("threshold", self.threshold, low=-np.inf, high=np.inf)
         refuse_misaligned(X, y)
         features = self._read_features(X)
         weights = check_sample_weight(sample_weight, features.shape[:1])
