@@ -24,7 +24,7 @@ from unseen import (
 from unseen.cores import Full
 from unseen.data import Vocabulary
 from unseen.data.merging import cells_at, merge_cells
-from unseen.datasets import make_positives, make_ratings
+from unseen.datasets import make_positives, make_power_law, make_ratings
 from unseen.exceptions import (
     DriftWarning,
     InvalidDataError,
@@ -34,6 +34,7 @@ from unseen.exceptions import (
 )
 from unseen.losses import Background, Logistic, Squared
 from unseen.maps import Constant, Identity
+from unseen.solvers.worthwhile import LEFT
 
 RATINGS = make_ratings(120, 80, random_state=0)
 
@@ -398,3 +399,72 @@ def test_columns_with_a_bias_of_their_own_are_folded_in() -> None:
     folded = model.fold_in_cols(RATINGS.observations)
     pulled = model.row_factors_ @ folded.T
     assert np.corrcoef(pulled.ravel(), model.predict_new().ravel())[0, 1] > 0.999
+
+
+# -- quick updates: columns that are worth it, then all rows ---------------------------
+
+
+def popular(seed: int = 0) -> Observations:
+    """Positives whose columns are of very different length."""
+    return make_power_law(1500, 400, 40_000, exponent=0.9, random_state=seed).observations
+
+
+QUICK = BiasMC(8, alpha=0.9, reg=1.0, cg_steps=3, random_state=0, max_iter=60)
+
+
+def exact_objective(model: BiasMC) -> float:
+    bound = model._bind(model._training_data().cells, {"row": None, "col": None}, np.random.default_rng(0))
+    return float(bound.problem.value(model._full_state(bound.problem)))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_quick_update_tells_its_objective(weighted: bool) -> None:
+    seen = popular()
+    if weighted:
+        seen = seen.with_weights(np.random.default_rng(3).uniform(0.5, 2.0, seen.nnz))
+    first, later = split(seen, share=0.01)
+    model = clone(QUICK).fit(first).partial_fit(later)
+    np.testing.assert_allclose(model.history_[-1]["objective"], exact_objective(model), rtol=1e-6)
+    refit = clone(QUICK).fit(seen)
+    assert model.history_[-1]["objective"] < 1.001 * refit.history_[-1]["objective"]
+
+
+def test_columns_that_are_left_alone_had_little_to_gain() -> None:
+    seen = popular()
+    first, later = split(seen, share=0.01)
+    model = clone(QUICK).fit(first)
+    before = model.col_factors_.copy()
+    model.partial_fit(later)
+    touched = np.unique(later.indices)
+    moved = np.flatnonzero((model.col_factors_ != before).any(axis=1))
+    assert set(moved) < set(touched.tolist())  # some, and none but these
+    counts = np.bincount(seen.indices, minlength=seen.shape[1])
+    left = np.setdiff1d(touched, moved)
+    assert counts[left].mean() > counts[moved].mean()
+    # Solving those for which it did not pay, too, lowers the objective by next to nothing.
+    bound = model._bind(seen, {"row": None, "col": None}, np.random.default_rng(0))
+    state = model._full_state(bound.problem)
+    value = bound.problem.value(state)
+    folded = model.fold_in_cols(seen)
+    key = bound.problem.terms[0].key("col")
+    solved = state[key].copy()
+    solved[left] = folded[left, : solved.shape[1]]
+    assert 0 <= value - bound.problem.value({**state, key: solved}) < 3 * LEFT * value
+
+
+def test_columns_that_are_new_or_lost_a_cell_are_always_solved() -> None:
+    seen = popular()
+    last = seen.shape[1] - 1
+    inside = seen.indices < last
+    old = Observations.from_triples(
+        seen.rows[inside], seen.indices[inside], seen.values[inside], shape=(seen.shape[0], last)
+    )
+    model = clone(QUICK).fit(old)
+    longest = int(np.argmax(np.bincount(old.indices)))
+    gone = int(old.rows[old.indices == longest][0])
+    before = model.col_factors_.copy()
+    later = seen.select(~inside)
+    model.partial_fit(later, remove=[(gone, longest)])
+    assert later.nnz > 0
+    assert model.col_factors_[last].any()
+    assert (model.col_factors_[longest] != before[longest]).any()

@@ -28,11 +28,17 @@ class Merged(NamedTuple):
         All cells.
     rows, cols : ndarray of bool
         Where a cell was added, replaced or removed.
+    fresh : ndarray of int
+        Which of the cells were added or replaced.
+    cols_only_added : ndarray of bool
+        Columns whose old cells all stay as they were.
     """
 
     cells: Observations
     rows: BoolArray
     cols: BoolArray
+    fresh: IndexArray
+    cols_only_added: BoolArray
 
 
 @dataclass(frozen=True)
@@ -152,11 +158,14 @@ def merge_cells(
     row_changed[changed // shape[1]] = True
     col_changed[changed % shape[1]] = True
     row_changed[old.shape[0] :], col_changed[old.shape[1] :] = True, True
+    only_added = np.zeros(shape[1], dtype=bool)
+    only_added[: old.shape[1]] = decay == 1.0
+    only_added[old_keys[gone] % shape[1]] = False
     weights = _weights(old, new, kept, fresh, order, decay)
     if decay != 1.0:
         row_changed[:], col_changed[:] = True, True
     cells = Observations(pattern, values, row_ids, col_ids, weights, old.origin)
-    return Merged(cells, row_changed, col_changed)
+    return Merged(cells, row_changed, col_changed, np.flatnonzero(fresh), only_added)
 
 
 def cells_at(old: Observations, pairs: Any) -> tuple[Places, Places]:

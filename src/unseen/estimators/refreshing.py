@@ -65,8 +65,7 @@ def _refresh(model: ComposedCompleter, merged: Merged) -> None:
         bound.problem,
         model._full_state(bound.problem),
         bound.solver,
-        merged.rows,
-        merged.cols,
+        merged,
         pace=Pace.of([entry["objective"] for entry in model.history_ if "drift" not in entry]),
     )
     model.terms_, model.loss_, model.offsets_ = bound.terms, bound.problem.loss, bound.offsets

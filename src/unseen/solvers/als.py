@@ -21,7 +21,7 @@ from unseen.solvers.rules import why_not_free_factors
 from unseen.state import State
 from unseen.typing import FloatArray, IndexArray
 
-__all__ = ["ALS", "Side", "sides_of", "solve_side", "with_sides"]
+__all__ = ["ALS", "Side", "sides_of", "solve_side", "value_by_rows", "with_sides"]
 
 
 def solve_side(
@@ -275,11 +275,20 @@ class ALS(Solver):
             rows.solve(cols, by_row, other_gram=col_gram, row_values=row_values, **options)
             row_gram = rows.gram(n_threads)
             state = with_sides(problem, state, rows, cols)
-            # The rows were solved last: what they minimised is all but constants and the columns' penalty.
-            col_bias = None if cols.bias is None else place.to_host(cols.bias)
-            value = float(row_values.sum()) + constant + blank_constant(problem, col_bias)
-            penalty = 0.5 * cols.rule.ridge * float(np.trace(col_penalty)) + cols.penalty()
-            yield Sweep(dict(state), value + penalty, {})
+            yield Sweep(dict(state), value_by_rows(problem, row_values, cols, col_penalty, constant), {})
+
+
+def value_by_rows(
+    problem: Problem, row_values: FloatArray, cols: Side, col_penalty: FloatArray, constant: float
+) -> float:
+    """The objective, from what the rows minimised when they were solved last.
+
+    That is all of it but constants, of which the loss has told its own, and the penalty of the columns, of
+    which ``col_penalty`` is the Gram matrix.
+    """
+    col_bias = None if cols.bias is None else cols.place.to_host(cols.bias)
+    value = float(row_values.sum()) + constant + blank_constant(problem, col_bias)
+    return value + 0.5 * cols.rule.ridge * float(np.trace(col_penalty)) + cols.penalty()
 
 
 def _bytes_needed(

@@ -8,14 +8,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unseen import kernels
+from unseen.data.merging import Merged
 from unseen.data.pattern import index_dtype
 from unseen.exceptions import DivergedError
 from unseen.kernels.providers import HostProvider
 from unseen.problem import Problem
-from unseen.solvers.als import ALS, Side, sides_of, with_sides
+from unseen.solvers.als import ALS, Side, sides_of, value_by_rows, with_sides
 from unseen.solvers.base import CellTerms, by_column
+from unseen.solvers.worthwhile import worthwhile
 from unseen.state import State
-from unseen.typing import Array, BoolArray, FloatArray, IndexArray
+from unseen.typing import Array, FloatArray, IndexArray
 
 __all__ = ["Pace", "Refreshed", "refresh"]
 
@@ -61,29 +63,37 @@ class Pace(NamedTuple):
         What one more sweep would have taken: a new fit would leave that as well.
     n_sweeps : int
         Sweeps of the fit.
+    objective : float
+        What it came to.
     """
 
     reach: float
     left: float
     n_sweeps: int
+    objective: float
 
     @classmethod
     def of(cls, objectives: Sequence[float]) -> Pace:
         """From the objectives of the sweeps."""
         steps = np.maximum(-np.diff(objectives), 0.0)
         if len(steps) < 2 or steps[0] == 0 or steps[-2] == 0:
-            return cls(1.0, float(steps[-1]) if len(steps) else 0.0, len(objectives))
+            left = float(steps[-1]) if len(steps) else 0.0
+            return cls(1.0, left, len(objectives), float(objectives[-1]))
         rate = min(float(steps[-1] / steps[-2]), 0.95)
         at_start = float(steps.sum() / steps[0])
-        return cls(float(np.sqrt(at_start / (1.0 - rate))), float(steps[-1]) * rate, len(objectives))
+        return cls(
+            float(np.sqrt(at_start / (1.0 - rate))),
+            float(steps[-1]) * rate,
+            len(objectives),
+            float(objectives[-1]),
+        )
 
 
 def refresh(
     problem: Problem,
     state: State,
     solver: ALS,
-    rows: BoolArray,
-    cols: BoolArray,
+    merged: Merged,
     *,
     pace: Pace,
 ) -> Refreshed:
@@ -95,8 +105,10 @@ def refresh(
     gives the drift; while it is large, sweeps over everything follow.
 
     Columns come before rows, as in :class:`ALS`. A row of zeros, as new ones are, says nothing about columns,
-    so such rows come before all. Where half a sweep is next to nothing beside a fit and is exact, all columns
-    come once more at the end: that takes no longer than to estimate what they would bring.
+    so such rows come before all. Where a few steps of conjugate gradients stand for each solution, a sweep is
+    quick: columns are solved for as far as it is :func:`worthwhile`, then all rows, which takes no longer
+    than the objective alone and tells it too. Where half a sweep is exact and is nothing beside a fit, all
+    columns come once more at the end: that takes no longer than to estimate what they would bring.
 
     Parameters
     ----------
@@ -106,8 +118,8 @@ def refresh(
         Start.
     solver : ALS
         How single systems are solved.
-    rows, cols : ndarray of bool
-        What is solved for.
+    merged : Merged
+        The cells, and which of them changed.
     pace : Pace
         How the last fit ended.
 
@@ -123,25 +135,41 @@ def refresh(
     options: dict[str, Any] = {
         "method": solver.method, "cg_steps": solver.cg_steps, "n_threads": problem.n_threads
     }  # fmt: skip
-    picked = [np.flatnonzero(some) for some in (cols, rows)]
-    parts = [_some(terms, some) for terms, some in zip((in_columns, by_row), picked, strict=True)]
     everything = np.arange(cells.shape[1]), np.arange(cells.shape[0])
+    quick = solver.method == "cg"
     col_kept, row_kept = _Kept(col_side, problem.n_threads), _Kept(row_side, problem.n_threads)
-    empty = picked[1][~row_side.factors[picked[1]].any(axis=1)]
+    empty = np.flatnonzero(merged.rows & ~row_side.factors.any(axis=1))
     if empty.size:
         row_kept.solve(col_kept, _some(by_row, empty), empty, options)
+    picked: list[IndexArray] = [np.flatnonzero(some) for some in (merged.cols, merged.rows)]
+    if quick:
+        picked[1] = everything[1]
+        if row_kept.gram is not None:
+            counts = np.diff(in_columns[0])
+            picked[0] = worthwhile(problem, row_side, col_side, row_kept.gram, counts, merged, pace.objective)
+    parts = [_some(terms, some) for terms, some in zip((in_columns, by_row), picked, strict=True)]
+    row_values = np.empty(cells.shape[0])
     for count in range(1 + MAX_SWEEPS):
         if count == 1:
             parts, picked = [in_columns, by_row], list(everything)
         col_kept.solve(row_kept, parts[0], picked[0], options)
-        row_kept.solve(col_kept, parts[1], picked[1], options)
-        last = count == 0 and solver.method == "cholesky" and SHARE_OF_FIT * pace.n_sweeps >= 0.5
-        if last:
-            col_kept.solve(row_kept, in_columns, everything[0], options)
-        open_sides = (0,) if last else (1, 0)
-        drift, objective = _drift(
-            problem, (row_kept, col_kept), (by_row, in_columns), options, pace, open_sides
-        )
+        if quick:
+            row_kept.solve(col_kept, by_row, everything[1], {**options, "row_values": row_values})
+            penalty = col_side.penalty_gram(col_kept.background(), problem.n_threads)
+            constant = problem.cell_loss.normal_constant()
+            objective = value_by_rows(problem, row_values, col_side, penalty, constant)
+            open_sides: tuple[int, ...] = (1,)
+        else:
+            row_kept.solve(col_kept, parts[1], picked[1], options)
+            last = count == 0 and SHARE_OF_FIT * pace.n_sweeps >= 0.5
+            if last:
+                col_kept.solve(row_kept, in_columns, everything[0], options)
+            open_sides = (0,) if last else (1, 0)
+            objective = _value(problem, row_kept, col_kept)
+        if not np.isfinite(objective):
+            raise DivergedError(f"the objective became {objective} when the new cells were taken in")
+        kept = (row_kept, col_kept), (by_row, in_columns)
+        drift = _drift(objective, *kept, options, pace, open_sides)
         if drift <= (FINE if count + 1 <= SHARE_OF_FIT * pace.n_sweeps else ENOUGH):
             break
     return Refreshed(with_sides(problem, state, row_side, col_side), objective, drift, count)
@@ -164,6 +192,10 @@ class _Kept:
             self._gram = self.side.gram(self._n_threads)
         return self._gram
 
+    def background(self) -> FloatArray:
+        """The Gram matrix of the factors, whether or not there is a background."""
+        return self.side.gram(self._n_threads) if self.gram is None else self.gram
+
     def solve(self, other: _Kept, cells: CellTerms, picked: IndexArray, options: dict[str, Any]) -> None:
         """Bring some rows to their optimum."""
         side, options = self.side, {**options, "other_gram": other.gram}
@@ -179,26 +211,27 @@ class _Kept:
             self._gram = None if rest is None else rest + part.gram(self._n_threads)
 
 
+def _value(problem: Problem, rows: _Kept, cols: _Kept) -> float:
+    """The objective, by a pass over the cells."""
+    grams = rows.gram, cols.gram
+    known = None if grams[0] is None or grams[1] is None else (grams[0], grams[1])
+    return problem.value(with_sides(problem, {}, rows.side, cols.side), grams=known)
+
+
 def _drift(
-    problem: Problem,
+    objective: float,
     sides: tuple[_Kept, _Kept],
     cells: tuple[CellTerms, CellTerms],
     options: dict[str, Any],
     pace: Pace,
     open_sides: tuple[int, ...],
-) -> tuple[float, float]:
-    """Estimated drift, and the objective; sides that are not open are at their minimum."""
+) -> float:
+    """Estimated drift; sides that are not open are at their minimum."""
     rng = np.random.default_rng(0)
     exact = {**options, "method": "cholesky"}
-    state = with_sides(problem, {}, *(one.side for one in sides))
-    grams = sides[0].gram, sides[1].gram
-    known = None if grams[0] is None or grams[1] is None else (grams[0], grams[1])
-    objective = problem.value(state, grams=known)
-    if not np.isfinite(objective):
-        raise DivergedError(f"the objective became {objective} when the new cells were taken in")
     left = sum(_excess(sides[at], sides[1 - at], cells[at], exact, rng) for at in open_sides)
     excess = max(left - pace.left, 0.0) * pace.reach
-    return float(excess / max(abs(objective), np.finfo(float).tiny)), objective
+    return float(excess / max(abs(objective), np.finfo(float).tiny))
 
 
 def _some(cells: CellTerms, picked: IndexArray) -> CellTerms:
