@@ -38,7 +38,7 @@ TYPED = {
     "serving": {"0.99": "the default of the recall that is asked for"},
     "averaging": {"1.1": "the usual bar of R-hat"},
     "memory": {"1.5": "size of the generated data, in millions"},
-    "updates": dict.fromkeys(("0.1", "0.3"), "bars of the drift in percent, settings of an update"),
+    "updates": dict.fromkeys(("0.2", "0.5"), "bars of the drift in percent, settings of an update"),
     "how_good": dict.fromkeys(("0.1570", "0.1214", "0.1830", "0.1554"), "published, in the papers named"),
     "methods": {"0.01": "a default"},
     "performance": {"4.5": "size of the generated data, in millions"},

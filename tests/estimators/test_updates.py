@@ -287,6 +287,28 @@ def test_drift_is_never_silent() -> None:
     assert model.drift_ > 0.3 * true
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("seed", [2, 3, 4])
+def test_many_updates_tell_at_least_most_of_the_drift(seed: int) -> None:
+    """Half of the cells, then a tenth in twenty updates: no new fit is much further down than is told."""
+    rated = make_ratings(300, 200, density=0.2, random_state=seed).observations
+    chosen = make_power_law(1500, 400, 40_000, exponent=0.9, random_state=seed).observations
+    for model, cells in (
+        (MatrixFactorization(4, reg=5.0, center="joint", max_iter=200, random_state=seed), rated),
+        (BiasMC(8, alpha=0.9, reg=1.0, cg_steps=3, max_iter=100, random_state=seed), chosen),
+        (BiasMC(8, alpha=0.9, reg=1.0, cg_steps=None, max_iter=100, random_state=seed), chosen),
+    ):
+        part = np.random.default_rng(seed).integers(0, 100, cells.nnz)
+        model.fit(cells.select(part < 50))
+        for count in range(20):
+            model.partial_fit(cells.select(part == 50 + count))
+            if count in (0, 9, 19):
+                refit = clone(model).fit(model._training_data().cells)
+                true = model.history_[-1]["objective"] / refit.history_[-1]["objective"] - 1
+                assert model.drift_ > 0.7 * true
+                assert model.drift_ < 0.01
+
+
 @pytest.mark.parametrize("features", [False, True])
 def test_a_chain_goes_on(features: bool) -> None:
     """New rows, columns and cells: fewer sweeps than a new chain, and predictions as good as its own."""

@@ -23,10 +23,12 @@ __all__ = ["Pace", "Refreshed", "refresh"]
 
 SAMPLE, SHARE = 400, 0.01
 """Rows and columns that are solved on trial, to estimate what all of them would bring: at least so many."""
-ENOUGH, MAX_SWEEPS = 0.003, 5
+ENOUGH, MAX_SWEEPS = 0.005, 5
 """Sweeps over everything follow while the estimated drift is above this, and so many at most."""
-FINE, SHARE_OF_FIT = 0.001, 0.01
+FINE, SHARE_OF_FIT = 0.002, 0.01
 """They follow down to this, too, where they are no more than this share of the last fit's."""
+SLOW = 0.75
+"""How far an estimate of the drift leans to the pace at which a fit ends."""
 
 
 class Refreshed(NamedTuple):
@@ -58,7 +60,9 @@ class Pace(NamedTuple):
     reach : float
         What all further sweeps take, in terms of the next one. New cells are a disturbance here and there,
         which goes quickly, as at the start of a fit; what many updates leave behind goes slowly, as at its
-        end. This is the geometric mean of the two.
+        end. This is a geometric mean of the two that leans to the end, so that it is rather too large.
+    reach_at_end : float
+        The same at the end of a fit, and after sweeps over everything: what goes quickly is gone.
     left : float
         What one more sweep would have taken: a new fit would leave that as well.
     n_sweeps : int
@@ -68,6 +72,7 @@ class Pace(NamedTuple):
     """
 
     reach: float
+    reach_at_end: float
     left: float
     n_sweeps: int
     objective: float
@@ -78,15 +83,11 @@ class Pace(NamedTuple):
         steps = np.maximum(-np.diff(objectives), 0.0)
         if len(steps) < 2 or steps[0] == 0 or steps[-2] == 0:
             left = float(steps[-1]) if len(steps) else 0.0
-            return cls(1.0, left, len(objectives), float(objectives[-1]))
+            return cls(1.0, 1.0, left, len(objectives), float(objectives[-1]))
         rate = min(float(steps[-1] / steps[-2]), 0.95)
-        at_start = float(steps.sum() / steps[0])
-        return cls(
-            float(np.sqrt(at_start / (1.0 - rate))),
-            float(steps[-1]) * rate,
-            len(objectives),
-            float(objectives[-1]),
-        )
+        at_start, at_end = float(steps.sum() / steps[0]), 1.0 / (1.0 - rate)
+        reach = at_start ** (1.0 - SLOW) * at_end**SLOW
+        return cls(reach, at_end, float(steps[-1]) * rate, len(objectives), float(objectives[-1]))
 
 
 def refresh(
@@ -169,7 +170,9 @@ def refresh(
         if not np.isfinite(objective):
             raise DivergedError(f"the objective became {objective} when the new cells were taken in")
         kept = (row_kept, col_kept), (by_row, in_columns)
-        drift = _drift(objective, *kept, options, pace, open_sides)
+        excess = _total_excess(*kept, options, open_sides) - pace.left
+        reach = pace.reach_at_end if count else pace.reach
+        drift = max(excess, 0.0) * reach / max(abs(objective), np.finfo(float).tiny)
         if drift <= (FINE if count + 1 <= SHARE_OF_FIT * pace.n_sweeps else ENOUGH):
             break
     return Refreshed(with_sides(problem, state, row_side, col_side), objective, drift, count)
@@ -218,20 +221,16 @@ def _value(problem: Problem, rows: _Kept, cols: _Kept) -> float:
     return problem.value(with_sides(problem, {}, rows.side, cols.side), grams=known)
 
 
-def _drift(
-    objective: float,
+def _total_excess(
     sides: tuple[_Kept, _Kept],
     cells: tuple[CellTerms, CellTerms],
     options: dict[str, Any],
-    pace: Pace,
     open_sides: tuple[int, ...],
 ) -> float:
-    """Estimated drift; sides that are not open are at their minimum."""
+    """What exact solutions of the open sides would bring; the others are at their minimum."""
     rng = np.random.default_rng(0)
     exact = {**options, "method": "cholesky"}
-    left = sum(_excess(sides[at], sides[1 - at], cells[at], exact, rng) for at in open_sides)
-    excess = max(left - pace.left, 0.0) * pace.reach
-    return float(excess / max(abs(objective), np.finfo(float).tiny))
+    return sum(_excess(sides[at], sides[1 - at], cells[at], exact, rng) for at in open_sides)
 
 
 def _some(cells: CellTerms, picked: IndexArray) -> CellTerms:
