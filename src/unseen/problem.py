@@ -153,9 +153,7 @@ class Problem(Scores):
         factors with no columns instead of a dense n x m matrix of zeros.
         """
         state: State = {}
-        size = self.cell_loss.size_at_zero()
-        if not self.cell_loss.quadratic:
-            size = min(size, 1.0)  # the slope at zero is no guess of the scores where it is not a distance
+        size = self.size_of_starts()
         for term in self.terms:
             for side, a_map in (("row", term.row_map), ("col", term.col_map)):
                 n_entities = self.observations.shape[0 if side == "row" else 1]
@@ -175,6 +173,12 @@ class Problem(Scores):
             else:
                 state[term.key("core")] = np.zeros((row.shape[1], col.shape[1]), dtype=dtype)
         return state
+
+    def size_of_starts(self) -> float:
+        """Mean square of the scores that a start is to have."""
+        # Where the loss is no distance, its slope at zero is no guess of the scores.
+        most = 1e3 if self.cell_loss.quadratic else 1.0
+        return min(max(self.cell_loss.size_at_zero(), 1e-3), most)
 
     def _is_nonnegative(self, term: BoundTerm) -> bool:
         rule = term.reg.factored()

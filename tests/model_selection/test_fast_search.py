@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from math import ceil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import unseen
 from unseen import BiasModel, MatrixFactorization, Observations
 from unseen.baselines import Popularity
 from unseen.datasets import make_ratings
 from unseen.exceptions import ParameterError
-from unseen.model_selection import GridSearch, HalvingSearch, KFoldEntries, OptunaSearch, split_entries
+from unseen.model_selection import (
+    GridSearch,
+    HalvingSearch,
+    KFoldEntries,
+    OptunaSearch,
+    Scorer,
+    Split,
+    _halving,
+    get_scorer,
+    split_entries,
+)
 
 GRID = {"rank": [2, 5], "reg": [0.5, 2.0, 8.0, 32.0, 500.0]}
 
@@ -32,9 +44,10 @@ def test_halving_finds_what_the_grid_finds_in_fewer_sweeps(cells: Observations) 
     grid = GridSearch(model(), GRID, cv=split).fit(cells)
     halving = HalvingSearch(model(), GRID, cv=split).fit(cells)
     assert halving.n_rungs_ == 3
-    assert [sum(row["rung"] >= rung for row in halving.results_) for rung in range(3)] == [10, 5, 3]
+    assert [sum(row["rung"] >= rung for row in halving.results_) for rung in range(3)] == [10, 3, 2]
     assert halving.best_score_ <= grid.best_score_ * 1.01
-    assert halving.n_sweeps_ == 10 * 3 + 5 * 6 + 3 * 18 < 27 * 10 / 2
+    # Of each rank one starts from nothing; the others start from the next larger penalty.
+    assert halving.n_sweeps_ == (2 * 3 + 8 * 2) + 3 * 6 + 2 * 18 < 27 * 10 / 3
     # The refitted model is what its parameters give without any search.
     again = model(**halving.best_params_).fit(cells)
     assert np.array_equal(halving.best_estimator_.row_factors_, again.row_factors_)
@@ -53,7 +66,7 @@ def test_models_without_sweeps_get_shares_of_the_cells(cells: Observations) -> N
     grid = {"reg": [1e-3, 1.0, 1e6]}
     split = split_entries(cells, random_state=0)
     search = HalvingSearch(Counting(), grid, cv=split, refit=False).fit(cells)
-    assert seen == [round(split.train.nnz / 3)] * 3 + [split.train.nnz] * 3
+    assert seen == [round(split.train.nnz / 3)] * 3 + [split.train.nnz] * 2
     assert search.best_params_ == {"reg": 1.0}
 
 
@@ -74,6 +87,74 @@ def test_time_ends_a_search_with_what_was_reached(cells: Observations) -> None:
     assert all(error.startswith("TimeoutError") for error in late)
     unhurried = HalvingSearch(model(), GRID, cv=2, timeout=600).fit(cells)
     assert unhurried.best_params_ == HalvingSearch(model(), GRID, cv=2).fit(cells).best_params_
+
+
+def what_is_used(search: HalvingSearch, cells: Observations, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Training and held-out cells of each fit of a search."""
+    used: list[Any] = []
+    inner = get_scorer(search.scoring)
+
+    def look(fitted: Any, split: Split) -> float:
+        used.append((fitted.trained, split))
+        return inner(fitted, split)
+
+    class Watched(MatrixFactorization):
+        def fit(self, X: Any, y: None = None, **features: Any) -> Watched:
+            self.trained = X
+            return super().fit(X, **features)
+
+    search.set_params(
+        estimator=Watched(**search.estimator.get_params()),
+        scoring=Scorer("seen", look, inner.greater_is_better, inner.compares_values),
+    ).fit(cells)
+    return used
+
+
+def test_lists_are_judged_by_some_rows_until_the_last_rung(
+    cells: Observations, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_halving, "LEAST_ROWS", 10)
+    split = split_entries(cells, random_state=0)
+    options: dict[str, Any] = {"cv": split, "refit": False}
+    used = what_is_used(HalvingSearch(model(), GRID, scoring="ndcg@5", **options), cells, monkeypatch)
+    rows = [set(part.test.rows.tolist()) for _, part in used]
+    all_rows = set(split.test.rows.tolist())
+    assert [len(judged) for judged in rows] == [
+        *[ceil(len(all_rows) / 9)] * 10, *[ceil(len(all_rows) / 3)] * 3, *[len(all_rows)] * 2
+    ]  # fmt: skip
+    assert rows[0] < rows[10] < rows[13] == all_rows
+    for (
+        trained,
+        part,
+    ) in used:  # few cells: all of them are trained on, and rows have all their held-out cells
+        assert trained.nnz == split.train.nnz
+        judged = np.isin(split.test.rows, part.test.rows)
+        assert part.test.nnz == judged.sum()
+    # Errors of values cost little, so all held-out cells are looked at.
+    used = what_is_used(HalvingSearch(model(), GRID, scoring="rmse", **options), cells, monkeypatch)
+    assert {part.test.nnz for _, part in used} == {split.test.nnz}
+
+
+def test_many_cells_are_trained_on_by_rows(cells: Observations, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_halving, "LEAST_ROWS", 5)
+    monkeypatch.setattr(_halving, "LEAST_CELLS", 100)
+    split = split_entries(cells, random_state=0)
+    for scoring in ("ndcg@5", "rmse"):
+        search = HalvingSearch(model(), GRID, scoring=scoring, cv=split, refit=False)
+        used = what_is_used(search, cells, monkeypatch)
+        rows = [set(trained.rows.tolist()) for trained, _ in used]
+        assert [len(trained) for trained in rows] == [23] * 10 + [67] * 3 + [200] * 2
+        assert rows[0] < rows[10] < rows[13]
+        for trained, part in used:
+            # Rows are whole, and none is judged whose cells were left out.
+            assert trained.nnz == np.isin(split.train.rows, trained.rows).sum()
+            assert set(part.test.rows.tolist()) <= set(trained.rows.tolist())
+            assert trained.shape == cells.shape
+    graph = Observations.from_any(sparse.csr_array(sparse.random_array((60, 60), density=0.2, rng=0)))
+    both = Observations.from_any(graph.csr + graph.csr.T)
+    parts = split_entries(both, symmetric=True, random_state=0)
+    used = what_is_used(HalvingSearch(model(), GRID, cv=parts, refit=False), both, monkeypatch)
+    assert {trained.nnz for trained, _ in used} == {parts.train.nnz}  # half of a graph is no graph
 
 
 class Memoriser(Popularity):

@@ -17,7 +17,7 @@ from unseen.data.merging import Merged
 from unseen.estimators.averaged import AveragedCompleter
 from unseen.estimators.informed import weights_of_features
 from unseen.estimators.refreshing import absorb
-from unseen.estimators.revived import revived
+from unseen.estimators.revived import grown, revived
 from unseen.exceptions import InvalidDataError, ParameterError
 from unseen.losses import Loss, without
 from unseen.offsets import Offsets, fit_offsets
@@ -273,10 +273,13 @@ class ComposedCompleter(AveragedCompleter):
         return without(cells, mask, loss), cells.select(mask)
 
     def _start(self, problem: Problem, solver: Solver, rng: np.random.Generator) -> State:
+        warm = self.warm_start and not solver.averages and hasattr(self, "row_factors_")
+        previous = self._full_state(problem) if warm else {}
+        if warm and grown(problem, previous):
+            return previous
         state = problem.start(rng, factored_full=solver.factored_full)
-        if solver.averages or not (self.warm_start and hasattr(self, "row_factors_")):
+        if not warm:
             return state
-        previous = self._full_state(problem)
         if solver.factored_full:  # the width of factored cores is free
             return {**state, **previous}
         same = all(key in state and state[key].shape == value.shape for key, value in previous.items())

@@ -50,7 +50,7 @@ def random_factor(
     factor = standard_normal((design.shape[1], rank), dtype, rng, n_threads=n_threads)
     product = factor if isinstance(design, IdentityDesign) else design.dot(factor)
     length = np.sqrt(inner(product, product) / product.size * rank) if product.size else 1.0
-    factor *= factor.dtype.type(np.sqrt(min(max(size, 1e-3), 1e3)) / max(length, 1e-12))
+    factor *= factor.dtype.type(np.sqrt(size) / max(length, 1e-12))
     return factor
 
 

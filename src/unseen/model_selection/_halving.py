@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -21,14 +22,21 @@ from unseen.model_selection._results import ResultTable
 from unseen.model_selection._scoring import Scorer, Scoring
 from unseen.model_selection._search import Candidate, GridSearch, Trial, chains_of, configured, path_parameter
 from unseen.model_selection._side_by_side import MappedSplit, opened, run_side_by_side
-from unseen.model_selection._splits import Split
+from unseen.model_selection._splits import Split, is_mirrored
 from unseen.parallel import one_blas_thread
+from unseen.typing import BoolArray
 from unseen.validation import check_choice, check_positive, check_rng, check_verbose
 
 __all__ = ["HalvingSearch", "takes_sweeps"]
 
 SMALLEST_SHARE = 0.05
 """Of the training cells, in the first rung."""
+LEAST_CELLS = 100_000
+"""Training cells of the first rung where a budget is one of sweeps; smaller data are used whole."""
+LEAST_SWEEPS = 2
+"""Of a candidate, in the first rung; after one, models differ by their starts more than by their settings."""
+LEAST_ROWS = 300
+"""Rows by whose lists a candidate is judged in the first rung, and a third of those it is fitted to."""
 
 
 def takes_sweeps(estimator: Any) -> bool:
@@ -57,11 +65,16 @@ class _Rung(NamedTuple):
 class HalvingSearch(GridSearch):
     """Choose parameters like `GridSearch`, in a part of its time: most candidates are given up early.
 
-    All candidates begin with a small budget; about one in ``factor`` goes on with ``factor`` times as much,
-    until the last few, ``factor`` of them, have the full budget. A budget is a number of sweeps where the
-    estimator has ``max_iter`` and ``warm_start``: models that stay are taken up where they were left, and
-    candidates that differ only in the penalty start from the next larger one. For others it is a share of the
-    training cells. Held-out cells are the same in every rung, and are never trained on.
+    All candidates begin with a small budget; one in ``factor`` goes on with ``factor`` times as much, until
+    the last few, at least two, have the full budget. A budget is a number of sweeps where the estimator has
+    ``max_iter`` and ``warm_start``: models that stay are taken up where they were left, and candidates that
+    differ only in the penalty start from the next larger one, with half of the first sweeps. For others it
+    is a share of the training cells.
+
+    Sweeps over many cells and lists of many rows take long, so they get a share of the rows as well: of more
+    than 100,000 cells only those of some rows are trained on (of a symmetric matrix all), and where lists are
+    judged, those of 300 rows or more. Rows keep all their cells, the rows of a rung are among those of
+    the next, and the last rung has all. Held-out cells are never trained on.
 
     The best candidate is among those with the full budget, and is refitted from scratch.
 
@@ -72,7 +85,7 @@ class HalvingSearch(GridSearch):
     param_grid : dict of sequences, or list of such dicts
         Values to try, as in scikit-learn's ``ParameterGrid``.
     factor : float, default=3
-        How much more the next rung gets, and how many candidates the last one has.
+        How much more the next rung gets, and of how many candidates one goes on.
     resource : {"auto", "sweeps", "cells"}, default="auto"
         What a budget is.
     timeout : float, optional
@@ -91,7 +104,8 @@ class HalvingSearch(GridSearch):
     verbose : int, default=0
         1 shows a progress bar.
     random_state : int or Generator, default=0
-        Source of the cells of the first rungs, where these are shares of the cells.
+        Source of the rows that are judged in the first rungs, and of the cells where these are shares of the
+        cells.
 
     Attributes
     ----------
@@ -172,9 +186,12 @@ class HalvingSearch(GridSearch):
             )
         return self.resource == "sweeps"
 
-    def _budgets(self, n_candidates: int, factor: float) -> list[float]:
+    def _budgets(self, n_candidates: int, factor: float, by_sweeps: bool) -> list[float]:
         """Shares of the full budget, the last of which is one."""
         n_rungs = 1 + int(np.floor(np.log(n_candidates) / np.log(factor) + 1e-9))
+        if by_sweeps:
+            full = max(1.0, self.estimator.get_params(deep=False)["max_iter"] / LEAST_SWEEPS)
+            n_rungs = min(n_rungs, 1 + int(np.floor(np.log(full) / np.log(factor) + 1e-9)))
         return [factor ** float(rung - n_rungs + 1) for rung in range(n_rungs)]
 
     def _try_all(
@@ -193,11 +210,10 @@ class HalvingSearch(GridSearch):
         if not running:
             raise ParameterError(f"cv={self.cv!r} gives no split")
         seeds = rng.integers(2**63, size=len(running))
-        budgets = self._budgets(len(candidates), factor)
+        budgets = self._budgets(len(candidates), factor, by_sweeps)
         self.n_rungs_ = len(budgets)
-        # A few are left to decide between at the full budget.
-        last = min(len(candidates), round(factor))
-        sizes = np.geomspace(len(candidates), last, len(budgets)).round().astype(int).tolist()
+        # Two at least are left to decide between at the full budget.
+        sizes = [max(2, math.floor(len(candidates) / factor**rung + 1e-9)) for rung in range(len(budgets))]
         alive = list(range(len(candidates)))
         trials: list[list[Trial]] = [[] for _ in candidates]
         self._rungs, self._spent = [0] * len(candidates), [0] * len(candidates)
@@ -210,6 +226,7 @@ class HalvingSearch(GridSearch):
                         alive,
                         run,
                         share,
+                        factor,
                         by_sweeps,
                         int(seeds[number]),
                         end,
@@ -258,6 +275,39 @@ class HalvingSearch(GridSearch):
         return results
 
 
+def _some(n: int, share: float, rng: np.random.Generator) -> BoolArray:
+    """Marks on a share of n things, those of a smaller share among those of a larger."""
+    marks = np.zeros(n, dtype=np.bool_)
+    marks[rng.permutation(n)[: max(1, round(share * n))]] = True
+    return marks
+
+
+def _of_some_rows(
+    split: Split, share: float, rng: np.random.Generator, *, trains_all: bool, judges_all: bool
+) -> Split:
+    """The split with fewer rows that are judged, and fewer that are trained on where there are many cells.
+
+    Rows keep all their cells: with a part of them, other settings would be best.
+    """
+    train, test = split
+    n_rows = train.shape[0]
+    order = rng.permutation(n_rows)
+    counting = test if test.weights is None else test.select(test.weights > 0)
+    has_test = np.diff(counting.indptr)[order] > 0
+    order = np.concatenate([order[has_test], order[~has_test]])
+    n_trained = n_rows
+    if not trains_all and not is_mirrored(train):
+        least = max(LEAST_CELLS / max(train.nnz, 1), 3 * LEAST_ROWS / n_rows)
+        n_trained = math.ceil(min(1.0, max(share, least)) * n_rows)
+    n_judged = n_rows if judges_all else max(LEAST_ROWS, math.ceil(share * has_test.sum()))
+    trained, judged = np.zeros(n_rows, dtype=np.bool_), np.zeros(n_rows, dtype=np.bool_)
+    trained[order[:n_trained]] = True
+    judged[order[: min(n_judged, n_trained)]] = True
+    if n_trained < n_rows:
+        train = train.select(trained[train.rows])
+    return Split(train, test.select(judged[test.rows]), split.rows, split.cols)
+
+
 @one_blas_thread()
 def _one_split(
     estimator: Any,
@@ -265,6 +315,7 @@ def _one_split(
     alive: list[int],
     run: _Running,
     share: float,
+    factor: float,
     by_sweeps: bool,
     seed: int,
     end: float,
@@ -275,14 +326,18 @@ def _one_split(
     penalty = path_parameter(estimator)
     trials: list[Trial] = []
     split, models, sweeps = opened(run.split), dict(run.models), dict(run.sweeps)
+    if share < 1:
+        rng = np.random.default_rng(seed)  # the same rows and cells in every rung, and more
+        split = _of_some_rows(split, share, rng, trains_all=not by_sweeps, judges_all=scorer.compares_values)
     train = split.train
     if not by_sweeps and share < 1:
-        order = np.random.default_rng(seed).permutation(train.nnz)  # the same cells in every rung, and more
-        kept = np.zeros(train.nnz, dtype=bool)
-        kept[order[: max(1, round(max(share, SMALLEST_SHARE) * train.nnz))]] = True
-        train = train.select(kept)
+        train = train.select(_some(train.nnz, max(share, SMALLEST_SHARE), rng))
     chains = [[place] for place in range(len(alive))]
+    sweeps_more = 0
     if by_sweeps:
+        full = int(estimator.get_params(deep=False)["max_iter"])
+        before_rung = round(share / factor * full) if models else 0
+        sweeps_more = max(1, round(share * full) - before_rung)
         chains = chains_of([candidates[index] for index in alive], penalty)
     for chain in chains:
         before = None
@@ -295,13 +350,12 @@ def _one_split(
             try:
                 model = models.pop(index, None)
                 if by_sweeps:
-                    full = int(estimator.get_params(deep=False)["max_iter"])
-                    budget = max(1, round(share * full))
+                    more = sweeps_more
                     if model is None and before is not None:
                         model = copy.deepcopy(before).set_params(**{penalty: candidates[index][penalty]})
+                        more = math.ceil(more / 2)  # where it starts, part of the way is gone
                     elif model is None:
                         model = configured(estimator, candidates[index])
-                    more = max(1, budget - sweeps.get(index, 0))
                     model.set_params(warm_start=True, max_iter=more)
                 else:
                     model = configured(estimator, candidates[index])
