@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import unseen
-from unseen import RidgeOvA
-from unseen.exceptions import InvalidDataError, NotFittedError, ParameterError, TooLargeError
+from unseen import ExMLDS, RidgeOvA
+from unseen.exceptions import DataWarning, InvalidDataError, NotFittedError, ParameterError, TooLargeError
 from unseen.linalg.ridge import ridge
 from unseen.multilabel.selecting import best_of_dense, best_of_sparse
 
@@ -181,3 +182,19 @@ def test_bad_use_is_named() -> None:
         model.predict_topk(X[:, :3])
     with pytest.raises(ParameterError, match="k must be"):
         model.predict_topk(X, 0)
+
+
+@pytest.mark.parametrize("as_sparse", [False, True])
+def test_rows_that_look_alike_at_length_one_are_told(as_sparse: bool) -> None:
+    """Raw features around 1000: what tells rows apart is lost in their lengths."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 8))
+    Y = (X @ rng.normal(size=(8, 5)) > 0.5).astype(int)
+    form = sparse.csr_array if as_sparse else np.asarray
+    for raw in (form(X + 1000.0), form((X + 1000.0).astype(np.float32))):
+        with pytest.warns(DataWarning, match=r"mean cosine 1\).*standardise"):
+            ExMLDS(n_components=3, random_state=0).fit(raw, Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataWarning)
+        ExMLDS(n_components=3, random_state=0).fit(form(X), Y)
+        ExMLDS(n_components=3, normalize=False, random_state=0).fit(form(X + 1000.0), Y)

@@ -20,6 +20,7 @@ from unseen.exceptions import InvalidDataError, NotFittedError, TooLargeError
 from unseen.metrics import precision_at_k
 from unseen.metrics._pointwise import check_sample_weight
 from unseen.multilabel.calibration import Calibration, chances, fit_chances
+from unseen.multilabel.scaling import warn_of_parallel_rows
 from unseen.multilabel.selecting import best_of_dense, best_of_sparse
 from unseen.multilabel.targets import read_like, read_targets, refuse_misaligned
 from unseen.parallel import one_blas_thread
@@ -145,6 +146,8 @@ class MultiLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         self.multi_class_, self.label_sets_ = kind == "classes", kind == "sets"
         self.classes_ = np.arange(self.n_labels_) if names is None else names
         given = () if weights is None or np.all(weights == 1) else (weights,)
+        if getattr(self, "normalize", False):
+            warn_of_parallel_rows(features)
         with one_blas_thread():
             self.calibration_ = None
             found = self._calibration(features, indicator, given)

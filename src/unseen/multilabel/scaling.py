@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
 
+from unseen.exceptions import DataWarning
 from unseen.multilabel.neighbours import unit_rows
 from unseen.typing import CSR, Features, FloatArray
 
-__all__ = ["FeatureScaling", "learn_scaling", "scaled_by", "scaled_rows", "unit_csr", "with_ones"]
+__all__ = [
+    "FeatureScaling",
+    "learn_scaling",
+    "scaled_by",
+    "scaled_rows",
+    "unit_csr",
+    "warn_of_parallel_rows",
+    "with_ones",
+]
 
 MOSTLY_ZERO = 0.1
 """Share of non-zeros up to which features are taken as counts or words, whose zeros must stay."""
+PARALLEL = 0.9
+"""Mean cosine of two rows from which on scaling them to length one leaves little to tell them apart."""
 
 
 @dataclass
@@ -87,13 +99,39 @@ def scaled_rows(X: Features) -> Features:
     return unit_csr(sparse.csr_array(X))
 
 
+def _squares(X: Features) -> FloatArray:
+    """Squared lengths of the rows."""
+    if not sparse.issparse(X):
+        dense: FloatArray = np.einsum("ij,ij->i", X, X, dtype=np.float64)
+        return dense
+    rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    return np.bincount(rows, weights=np.square(X.data, dtype=np.float64), minlength=X.shape[0])
+
+
 def unit_csr(csr: CSR) -> CSR:
     """The same for a sparse matrix; the pattern is shared."""
     rows = np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr))
-    squares = np.bincount(rows, weights=np.square(csr.data, dtype=np.float64), minlength=csr.shape[0])
+    squares = _squares(csr)
     lengths = np.sqrt(np.where(squares > 0.0, squares, 1.0)).astype(csr.dtype)
     scaled: CSR = sparse.csr_array((csr.data / lengths[rows], csr.indices, csr.indptr), shape=csr.shape)
     return scaled
+
+
+def warn_of_parallel_rows(X: Features) -> None:
+    """Say that rows which are scaled to length one will look alike, as those of large raw numbers do."""
+    if X.shape[0] < 2:
+        return
+    lengths = np.sqrt(_squares(X))
+    shares = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0) / X.shape[0]
+    mean = X.T @ shares.astype(X.dtype)
+    cosine = float(np.sum(np.square(mean, dtype=np.float64)))
+    if cosine > PARALLEL:
+        warnings.warn(
+            f"rows of X point nearly the same way (mean cosine {cosine:.3g}), so that scaling them to length "
+            "one leaves little to tell them apart: standardise the features, or pass normalize=False",
+            DataWarning,
+            stacklevel=4,
+        )
 
 
 def scaled_by(X: Features, factors: FloatArray) -> Features:
