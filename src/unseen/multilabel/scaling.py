@@ -105,7 +105,8 @@ def _squares(X: Features) -> FloatArray:
         dense: FloatArray = np.einsum("ij,ij->i", X, X, dtype=np.float64)
         return dense
     rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-    return np.bincount(rows, weights=np.square(X.data, dtype=np.float64), minlength=X.shape[0])
+    found: FloatArray = np.bincount(rows, weights=np.square(X.data, dtype=np.float64), minlength=X.shape[0])
+    return found
 
 
 def unit_csr(csr: CSR) -> CSR:
