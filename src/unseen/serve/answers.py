@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -145,7 +145,7 @@ class Served:
             "typical": self._typical_value(),
             "knows_seen_cells": self.seen is not None,
             "explains": hasattr(type(model), "explain"),
-            "spread": self.knows_spread,
+            "spread": self.spread_of,
             "row_features": features.names,
             "typical_row": None if features.spread is None else features.spread[0].tolist(),
             "new_rows_by_cells": not features.names,
@@ -182,9 +182,11 @@ class Served:
         return float(f"{mean:.2g}") if mean else 1.0
 
     @property
-    def knows_spread(self) -> bool:
-        """Whether it can be said how sure predictions are without fitting again."""
-        return self.cells is not None and why_no_curvature(self.model) is None
+    def spread_of(self) -> Literal["values", "fits"] | None:
+        """What a standard deviation is that of, where it takes no new fit: of values, or of fits as good."""
+        if getattr(self.model, "_posterior", None) is not None:
+            return "values"
+        return "fits" if self.cells is not None and why_no_curvature(self.model) is None else None
 
     # -- lists -----------------------------------------------------------------------
 
@@ -326,7 +328,7 @@ class Served:
 
     def spread(self, rows: IndexArray, cols: IndexArray) -> FloatArray:
         """How far predictions move over fits that are as good."""
-        if not self.knows_spread:
+        if self.spread_of is None:
             reason = "needs the training cells" if self.cells is None else why_no_curvature(self.model)
             raise RequestError(f"std is not known here: {reason}", "std")
         out: FloatArray = self.model.predict_entries(rows, cols, return_std=True, positions=True)[1]
@@ -341,7 +343,7 @@ class Served:
             "score": float(scores[0]),
             "parts": self._parts.of(row, col, float(scores[0])),
         }
-        if self.knows_spread:
+        if self.spread_of is not None:
             out["std"] = float(self.spread(np.array([row]), np.array([col]))[0])
         if self.cells is not None:
             columns, pulls = contributions(model, self.cells, row, col)

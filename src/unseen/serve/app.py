@@ -28,6 +28,7 @@ from unseen.serve.limits import Limits, RequestError
 from unseen.serve.metrics import Metrics
 from unseen.serve.openapi import openapi
 from unseen.serve.schema import REQUESTS, parse_json, read
+from unseen.serve.values import check_values
 
 __all__ = ["create_app"]
 
@@ -92,6 +93,12 @@ class _Service:
             positions = columns.index([cell["col"] for cell in cells], "cells")
             if len(np.unique(positions)) < len(positions):
                 raise RequestError("cells has a column more than once", "cells")
+            check_values(model.model, cells)
+            if features is None and model.features["row"].names:
+                raise RequestError(
+                    "the model was fitted with row_features: a new row needs them beside its cells",
+                    "row_features",
+                )
             wanted.cells = positions, np.array([cell["value"] for cell in cells])
         if features is not None:
             wanted.features = model.features["row"].line(features)
@@ -428,7 +435,12 @@ def _handlers() -> dict[Any, Any]:
 
     from unseen import exceptions
 
-    library = (exceptions.InvalidDataError, exceptions.NotInductiveError, exceptions.ParameterError)
+    library = (
+        exceptions.InvalidDataError,
+        exceptions.NotInductiveError,
+        exceptions.ParameterError,
+        exceptions.UnsupportedComposition,
+    )
     return {
         RequestError: refused,
         HTTPException: of_http,

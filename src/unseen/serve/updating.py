@@ -15,6 +15,7 @@ from unseen.exceptions import DriftWarning, InvalidDataError
 from unseen.model_files import exclusive
 from unseen.serve.limits import RequestError
 from unseen.serve.names import as_number
+from unseen.serve.values import check_values
 
 __all__ = ["update_directory"]
 
@@ -39,6 +40,7 @@ def update_directory(directory: Path, parts: dict[str, Any]) -> dict[str, Any]:
         sides = {side: getattr(model, f"{side}_ids_", None) for side in ("row", "col")}
         cells = None
         if parts["cells"]:
+            check_values(model, parts["cells"])
             cells = _cells(parts["cells"], sides, (model._n_rows(), model.n_features_in_))
         pairs = None
         if parts["remove"]:

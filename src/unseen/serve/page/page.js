@@ -149,7 +149,7 @@ const scored = (items) => {
   return (item) => [make("td", {}, linked(item, showColumn)), make("td", { className: "n" }, score(item.score))];
 };
 
-// Where nine of ten values are expected, on a scale that all lines of a list share.
+// Where nine of ten values, or fits that are as good, are expected, on a scale that all lines of a list share.
 const SPREAD = 1.645;
 function ranged(items) {
   const spread = aligned(items.map((item) => item.std));
@@ -179,7 +179,9 @@ const showRow = (entry) => run("row", async () => {
       : "The model does not say which cells it was fitted to, so what is known may be listed.";
     $("why").hidden = true;
     const items = lists.lists[0].items, line = scored(items), sure = about.spread && items.length ? ranged(items) : () => make("td", { className: "n sure" });
-    document.querySelector("#row-list th.sure").hidden = !about.spread;
+    const sureHead = document.querySelector("#row-list th.sure");
+    sureHead.hidden = !about.spread;
+    sureHead.textContent = about.spread === "values" ? "90 % of values" : "90 % of equal fits";
     fill($("row-list"), items, (item) => {
       const why = make("button", { type: "button", "aria-label": `Why ${label(item)}?`, "aria-pressed": "false" }, "Why?");
       why.addEventListener("click", () => explain(entry, item, why));
@@ -211,7 +213,10 @@ const explain = (row, col, pressed) => run("why", async () => {
     const value = aligned([found.prediction]);
     box.replaceChildren(make("p", {}, make("strong", {}, label(col))), make("p", { className: "big" }, value(found.prediction)));
     if (found.std !== undefined) {
-      box.append(make("p", { className: "hint" }, `About 90 % between ${value(found.prediction - SPREAD * found.std)} and ${value(found.prediction + SPREAD * found.std)}.`));
+      const ends = `${value(found.prediction - SPREAD * found.std)} and ${value(found.prediction + SPREAD * found.std)}`;
+      box.append(make("p", { className: "hint" }, about.spread === "values"
+        ? `About 90 % of values lie between ${ends}.`
+        : `About 90 % of fits that are as good say between ${ends}. Single values lie further out.`));
     }
     bars(box, "Parts", Object.entries(found.parts).filter(([, value]) => value).map(([name, value]) => [PARTS[name]?.() ?? name, value]));
     if (found.cells?.length) bars(box, "Known cells that move it most", found.cells.slice(0, 8).map((cell) => [label(cell), cell.adds]));
