@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
 from sklearn.base import clone
 
 import unseen
@@ -156,6 +157,43 @@ def test_nothing_is_learned_from_cells_that_say_nothing(name: str, model: Any) -
         else:
             with pytest.raises(InvalidDataError, match="no observed cell"):
                 model.fit(silent, **features_of(name))
+
+
+CHOOSING = {
+    "MatrixFactorization-auto": unseen.MatrixFactorization(2, **SHORT),
+    "IMC-auto": unseen.IMC(2, **SHORT),
+    "Completion-Logistic": unseen.Completion(loss=unseen.Logistic(), **SHORT),
+    "Completion-Ordinal": unseen.Completion(loss=unseen.Ordinal(), **SHORT),
+    "Completion-Ordinal-stopped": unseen.Completion(loss=unseen.Ordinal(), validation_fraction=0.2, **SHORT),
+}
+
+
+@pytest.mark.parametrize("name", sorted({*VALUES, *CHOOSING} - {"AugmentedMF", "Popularity"}))
+def test_a_cell_of_weight_zero_is_no_cell(name: str) -> None:
+    """Where blanks are missing; where they count, it is not even blank."""
+    model, cells = (VALUES | CHOOSING)[name], cells_of(name)
+    weights = np.random.default_rng(2).choice([0.0, 0.5, 1.0, 3.0], cells.nnz)
+    values = np.where(weights == 0.0, 2.5, cells.values)  # on no level
+    given = cells.with_values(values).with_weights(weights)
+    there = given.select(weights > 0.0)
+    rows, cols = np.indices(cells.shape).reshape(2, -1)
+    own = {"row_features": features_of(name)["row_features"]} if features_of(name) else {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = [clone(model).fit(one, **features_of(name)) for one in (given, there)]
+        np.testing.assert_array_equal(*(fit.predict_entries(rows, cols) for fit in found))
+        folded = [found[0].fold_in(one, **own) for one in (given, there)]
+        np.testing.assert_allclose(*folded, rtol=1e-11, atol=1e-13)
+
+
+def test_thresholds_of_levels_count_by_weight() -> None:
+    values, weights = np.array([1.0, 2.0, 2.0, 3.0, 3.0]), np.array([2.0, 1.0, 3.0, 0.0, 2.0])
+    repeated = unseen.Ordinal().fitted(np.repeat(values, weights.astype(int)))
+    # Weights are relative: four cells that count, of together eight.
+    thresholds = np.array(unseen.Ordinal().fitted(values, weights).thresholds)
+    counts = np.array([2.0, 4.0, 2.0]) * 4 / 8 + 0.5
+    np.testing.assert_allclose(thresholds, ndtri(np.cumsum(counts)[:-1] / counts.sum()), rtol=1e-12)
+    assert repeated.levels == unseen.Ordinal().fitted(values, weights).levels
 
 
 def weighted_cells() -> Observations:

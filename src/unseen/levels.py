@@ -145,8 +145,11 @@ class Ordinal(LevelLoss):
         """The levels, once they are known."""
         return None if self.levels is None else tuple(self.cuts().levels.tolist())
 
-    def fitted(self, values: FloatArray) -> Self:
-        """The loss with levels and thresholds of these values, where it has none of its own."""
+    def fitted(self, values: FloatArray, weights: FloatArray | None = None) -> Self:
+        """The loss with levels and thresholds of these cells, where it has none of its own."""
+        if weights is not None:
+            values, weights = values[weights > 0], weights[weights > 0]
+            weights = weights * (len(weights) / max(float(weights.sum(dtype=np.float64)), 1e-300))
         levels = np.unique(values) if self.levels is None else _ascending("levels", self.levels)
         if not 2 <= len(levels) <= MOST_LEVELS:
             raise InvalidDataError(
@@ -155,7 +158,8 @@ class Ordinal(LevelLoss):
         thresholds = self.thresholds
         if thresholds is None:
             # Half a cell more on each level, so that levels without cells have room.
-            counts = np.bincount(np.searchsorted(levels, values), minlength=len(levels))[: len(levels)] + 0.5
+            found = np.searchsorted(levels, values)
+            counts = np.bincount(found, weights, minlength=len(levels))[: len(levels)] + 0.5
             thresholds = (self.width * ndtri(np.cumsum(counts)[:-1] / counts.sum())).tolist()
         return type(self)(tuple(levels.tolist()), tuple(thresholds), self.width)
 

@@ -117,8 +117,8 @@ class Loss(BaseEstimator):  # type: ignore[misc]
     def grad(self, scores: FloatArray, values: FloatArray) -> FloatArray:
         """Derivative with respect to the score of each stored cell."""
 
-    def fitted(self, values: FloatArray) -> Self:
-        """The loss with what it takes from the values of a fit, such as the levels they have."""
+    def fitted(self, values: FloatArray, weights: FloatArray | None = None) -> Self:
+        """The loss with what it takes from the cells of a fit, such as the levels they have."""
         return self
 
     def blank(self) -> Blank | tuple[float, float]:
@@ -276,9 +276,9 @@ def blank_of(loss: Loss) -> Blank:
     return found if isinstance(found, Blank) else Blank(*found)
 
 
-def without(cells: Observations, held_out: BoolArray, loss: Loss) -> Observations:
-    """The other cells; under a loss with a background these stay, with weight zero: they are not blank."""
-    if not blank_of(loss):
+def without(cells: Observations, held_out: BoolArray, blanks: bool) -> Observations:
+    """The other cells; where blanks count, these stay with weight zero: they are not blank."""
+    if not blanks:
         return cells.select(~held_out)
     weights = np.ones_like(cells.values) if cells.weights is None else cells.weights
     return cells.with_weights(np.where(held_out, 0, weights))
@@ -398,7 +398,9 @@ class CellLoss:
             part = slice(start, min(start + CELLS_AT_A_TIME, self.cells.nnz))
             slopes = self.grad(np.zeros_like(self.cells.values[part]), part)
             total += inner(slopes, slopes)
-        return float(np.sqrt(total / self.cells.nnz)) if self.cells.nnz else 1.0
+        weights = self.cells.weights
+        count = self.cells.nnz if weights is None else np.count_nonzero(weights)
+        return float(np.sqrt(total / count)) if count else 1.0
 
     def normal_terms(self) -> tuple[ScalarOrCells, ScalarOrCells]:
         """``(c, d)`` such that stored cells add ``c/2 s^2 - d s`` to the background on all cells."""

@@ -91,7 +91,7 @@ class Problem(Scores):
             n_threads=n_threads,
         )
         self.provider = HostProvider(n_threads=n_threads) if provider is None else provider
-        self.loss = loss.fitted(observations.values)
+        self.loss = loss.fitted(observations.values, observations.weights)
         self.total = total_parts(total)
         self.measurement = measurement
         self._degrees: dict[str, FloatArray] = {}

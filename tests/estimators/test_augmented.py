@@ -352,3 +352,15 @@ def test_any_small_matrix(seed: int, m: int, n: int, weight: float) -> None:
         for solver in ("als", "linesearch"):
             model = augmented(3, weight=weight, reg=0.0, solver=solver, max_iter=5, random_state=0)
             assert np.isfinite(model.fit_transform(X)).all()
+
+
+def test_held_out_cells_are_not_taken_for_blank() -> None:
+    cells = Observations.from_dense(np.random.default_rng(0).normal(3.0, 1.0, (9, 8)))
+    model = AugmentedMF(2, reg=0.1, validation_fraction=0.25, random_state=0)
+    features, rng = {"row": None, "col": None}, np.random.default_rng(0)
+    model._choose(cells, features, rng)
+    bound = model._bind(cells, features, rng)
+    weights = bound.problem.observations.weights
+    assert bound.held_out is not None
+    assert bound.held_out.nnz == np.count_nonzero(weights == 0.0) == 18
+    assert model.weights_[1] > 0.0  # blank cells do count

@@ -6,8 +6,19 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from unseen import BiasMC, MatrixFactorization, Observations
+from unseen import (
+    BiasMC,
+    Completion,
+    Logistic,
+    LowRank,
+    MatrixFactorization,
+    Observations,
+    Ordinal,
+    Ridge,
+    Term,
+)
 from unseen.estimators import factored
+from unseen.losses import Loss
 from unseen.solvers.rows import on_used_columns
 
 N_COLS = 120
@@ -61,3 +72,13 @@ def test_a_gram_matrix_of_other_factors_is_not_used() -> None:
     other = positives(1)
     model.fit(other._training_data().cells)
     np.testing.assert_array_equal(model.fold_in(few), other.fold_in(few))
+
+
+@pytest.mark.parametrize("loss", [Logistic(), Ordinal()])
+def test_rows_without_cells_have_no_factors_whatever_the_loss(loss: Loss) -> None:
+    X = np.random.default_rng(0).integers(0, 2, (12, N_COLS)).astype(float)
+    terms = [Term(core=LowRank(2), reg=Ridge(0.5))]
+    model = Completion(terms, loss=loss, max_iter=5, tol=0.0, random_state=0).fit(X)
+    empty = sparse.csr_array((2, N_COLS))
+    np.testing.assert_array_equal(model.fold_in(empty), np.zeros((2, 2)))
+    np.testing.assert_array_equal(model.fold_in(sparse.vstack([empty, X[:1]]))[:2], np.zeros((2, 2)))

@@ -50,7 +50,7 @@ def slope_sums(block: CellBlock, settings: Settings) -> float:
     """Sum of squared slopes of the loss at zero scores, from which the size of the start follows."""
     with one_blas_thread():
         size = bound_loss(settings.loss, block, settings.dtype).size_at_zero()
-    return size * size * block.n_cells
+    return size * size * (block.n_cells if block.weights is None else np.count_nonzero(block.weights))
 
 
 def bias_block(
@@ -130,7 +130,7 @@ def prepare(
     mean: float,
     biased: bool,
     blank_weights: tuple[FloatArray | None, FloatArray | None],
-    n_cells: int,
+    n_counting: int,
     settings: Settings,
 ) -> float:
     """Take offsets out of the cells; root mean square of the slope of the loss at zero scores."""
@@ -141,4 +141,4 @@ def prepare(
             own, other = weights[side], weights[other_side(side)]
             engine.each(side, prepare_block, CELLS, mean, *biases, own, other, settings.dtype, keep="cells")
     slopes = engine.each("row", slope_sums, CELLS, settings)
-    return float(np.sqrt(sum(slopes) / n_cells))
+    return float(np.sqrt(sum(slopes) / n_counting))

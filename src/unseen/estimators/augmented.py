@@ -216,6 +216,9 @@ class AugmentedMF(BlockwiseCompleter, AutoReg):
         self._weigh(loss, cells.shape, cells_that_count(cells).nnz)
         return loss
 
+    def _counts_blanks(self, loss: Loss) -> bool:
+        return self.augmentation == "expected" or super()._counts_blanks(loss)
+
     def _start_spread(self, mean: float) -> float:
         """Root mean square of the entries of a start; ``mean`` is that of the values."""
         # Centred data starts near the baseline, raw data near its mean.

@@ -20,7 +20,7 @@ from unseen.estimators.composed import ComposedCompleter
 from unseen.estimators.reg_scale import lambda_max
 from unseen.estimators.revived import revived
 from unseen.exceptions import DataWarning, ParameterError
-from unseen.losses import Loss, Squared, without
+from unseen.losses import Loss, Squared, blank_of, without
 from unseen.offsets import Offsets, fit_offsets
 from unseen.problem import Problem
 from unseen.regularisers import L1, Ridge
@@ -226,7 +226,7 @@ def choose_reg(
     for part in range(n_parts):
         held = np.zeros(cells.nnz, dtype=bool)
         held[order[part * size : (part + 1) * size]] = enough
-        training = without(cells, held, loss_of(cells)) if enough else cells
+        training = without(cells, held, bool(blank_of(loss_of(cells)))) if enough else cells
         offsets = fit_offsets(training, center, bias_reg, n_threads=n_threads)
         problems.append(bound(training, offsets))
         parts.append(Probe(problems[-1], {}, _less(cells.select(held), offsets)))

@@ -19,7 +19,7 @@ from unseen.estimators.informed import weights_of_features
 from unseen.estimators.refreshing import absorb
 from unseen.estimators.revived import grown, revived
 from unseen.exceptions import InvalidDataError, ParameterError
-from unseen.losses import Loss, without
+from unseen.losses import Loss, blank_of, cells_that_count, without
 from unseen.offsets import Offsets, fit_offsets
 from unseen.parallel import one_blas_thread
 from unseen.problem import Problem
@@ -183,7 +183,7 @@ class ComposedCompleter(AveragedCompleter):
         bias_reg = check_pair("bias_reg", self.bias_reg)
         composition = self._compose(features["row"] is not None, features["col"] is not None)
         terms = [clone(term) for term in composition.terms]
-        loss = clone(composition.loss)
+        loss = clone(composition.loss).fitted(cells.values, cells.weights)
         reason = None if center == "none" else loss.why_not_centred()
         if reason is not None:
             raise ParameterError(f"center={center!r}: {reason}")
@@ -218,6 +218,8 @@ class ComposedCompleter(AveragedCompleter):
 
     def _fit_validated(self, cells: Observations, features: dict[str, Features | None]) -> None:
         rng = check_rng(self.random_state)
+        if not self._counts_blanks(self._compose(*(given is not None for given in features.values())).loss):
+            cells = cells_that_count(cells)  # no other says anything: not which are held out, nor a start
         self._choose(cells, features, rng)
         problem, terms, solver, offsets, held_out = self._bind(cells, features, rng)
         if self._draws is not None and isinstance(solver, Gibbs):
@@ -252,6 +254,10 @@ class ComposedCompleter(AveragedCompleter):
     ) -> None:
         """Choose on held-out cells what the parameters leave to them, before anything is bound."""
 
+    def _counts_blanks(self, loss: Loss) -> bool:
+        """Whether blank cells count in a fit, to which cells of weight zero do not belong."""
+        return bool(blank_of(loss))
+
     def _tune(self, problem: Problem, solver: Solver, rng: np.random.Generator) -> None:
         """Set what the parameters leave to the data, on the copies that belong to this fit."""
 
@@ -270,7 +276,7 @@ class ComposedCompleter(AveragedCompleter):
             )
         mask = np.zeros(cells.nnz, dtype=bool)
         mask[rng.permutation(cells.nnz)[:count]] = True
-        return without(cells, mask, loss), cells.select(mask)
+        return without(cells, mask, self._counts_blanks(loss)), cells.select(mask)
 
     def _start(self, problem: Problem, solver: Solver, rng: np.random.Generator) -> State:
         warm = self.warm_start and not solver.averages and hasattr(self, "row_factors_")

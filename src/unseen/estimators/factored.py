@@ -16,7 +16,7 @@ from unseen.estimators.informed import bias_of_features
 from unseen.estimators.refreshing import as_cols, mirrored
 from unseen.exceptions import NotInductiveError
 from unseen.linalg.designs import Design
-from unseen.losses import Loss, blank_of
+from unseen.losses import Loss, blank_of, cells_that_count
 from unseen.maps import History, Identity, Joined
 from unseen.offsets import Offsets, row_biases
 from unseen.problem import Pair, core_pair
@@ -180,7 +180,7 @@ class FactoredCompleter(Completer):
         if blank:
             right = np.ascontiguousarray(self.col_factors_[:, :total])
         else:  # no other columns than those with cells say anything
-            cells, columns = on_used_columns(cells)
+            cells, columns = on_used_columns(cells_that_count(cells))
             right = np.ascontiguousarray(self.col_factors_[columns, :total])
         terms = [
             FreeTerm(np.ascontiguousarray(right[:, part]), term.parts()[3].factored())

@@ -149,17 +149,17 @@ def _general(
     """One small problem for each row: a full core of one row times the factors of the columns."""
     wide = [Term(Identity(), _Fixed(t.right.astype(np.float64)), Full(), _OnRows(t.rule)) for t in terms]
     out = np.zeros((cells.shape[0], sum(term.right.shape[1] for term in terms)), dtype=terms[0].right.dtype)
-    rows = cells.csr.astype(np.float64)
+    start, values = cells.indptr, cells.values.astype(np.float64)
     for row in range(cells.shape[0]):
-        part = slice(int(cells.indptr[row]), int(cells.indptr[row + 1]))
-        weights = None if cells.weights is None else cells.weights[part]
-        one = Observations.from_sparse(rows[[row]], weights=weights)
+        part = slice(int(start[row]), int(start[row + 1]))
+        weights = None if cells.weights is None else cells.weights[part].astype(np.float64)
+        pattern = Pattern(start[row : row + 2] - start[row], cells.indices[part], (1, cells.shape[1]))
+        one = Observations(pattern, values[part], weights=weights)
         given = None if known is None else Pair(known.left[[row]].astype(np.float64), known.right)
         problem = Problem(one, wide, loss, known=given, n_threads=n_threads)
         rng = np.random.default_rng(0)
         solver = LBFGS() if LBFGS().refuses(problem) is None else ProxGradient()
-        start = problem.start(rng)
-        state = solver.solve(problem, start, rng, Monitor(STEPS, TOL, warn=False))
+        state = solver.solve(problem, problem.start(rng), rng, Monitor(STEPS, TOL, warn=False))
         out[row] = np.hstack([state[term.key("core")] for term in problem.terms])[0]
     return out
 
