@@ -15,9 +15,11 @@ import unseen
 from unseen import (
     GIMC,
     IMC,
+    Background,
     Fourier,
     Given,
     Identity,
+    Logistic,
     LowRank,
     Nystrom,
     Observations,
@@ -307,3 +309,64 @@ def test_all_zero_rows_of_features() -> None:
     )
     assert np.isfinite(model.row_factors_).all()
     assert map_params(model.state_, 0, "row")["projections"].shape == (3, 6)
+
+
+def test_any_loss_and_its_maps_go_down_together(tmp_path: Any) -> None:
+    data = small()
+    classes = data.observations.with_values((data.observations.values > 0).astype(float))
+    sides = {"row_features": data.row_features, "col_features": data.col_features}
+    a_map = Fourier(8, gamma=0.2, learnable=True)
+    settings: dict[str, Any] = {"reg": 0.1, "loss": Logistic(), "center": "none", "random_state": 0}
+    model = GIMC(3, row_map=a_map, col_map=a_map, max_iter=300, **settings).fit(classes, **sides)
+    fixed = Fourier(8, gamma=0.2)
+    held = GIMC(3, row_map=fixed, col_map=fixed, max_iter=300, **settings).fit(classes, **sides)
+    assert model.history_[-1]["objective"] < 0.8 * held.history_[-1]["objective"]
+    scores = np.einsum("ij,ij->i", model.row_factors_[classes.rows], model.col_factors_[classes.indices])
+    signs = np.where(classes.values > 0, 1.0, -1.0)
+    penalty = sum(0.05 * np.square(model.state_[f"0.{side}"]).sum() for side in ("row", "col"))
+    oracle = np.logaddexp(0.0, -signs * scores).sum() + penalty
+    assert model.history_[-1]["objective"] == pytest.approx(oracle)
+    truth = (data.row_factors @ data.col_factors.T > 0)[:5]
+    rows, cols = np.repeat(np.arange(5), truth.shape[1]), np.tile(np.arange(truth.shape[1]), 5)
+    chances = model.predict_proba(rows, cols)[:, 1].reshape(truth.shape)
+    assert np.mean((chances > 0.5) == truth) > 0.75
+    np.testing.assert_allclose(model.predict_new(row_features=data.row_features[:5]), chances)
+    model.save(tmp_path / "model")
+    np.testing.assert_allclose(unseen.load(tmp_path / "model").predict_entries(rows, cols), chances.ravel())
+
+
+def test_a_loss_with_a_background_alternates_as_the_squares_do() -> None:
+    data = small()
+    sides = {"row_features": data.row_features, "col_features": data.col_features}
+    a_map = Fourier(6, gamma=0.2, learnable=True)
+    blank = Squared(background=Background(0.2))
+    settings: dict[str, Any] = {
+        "row_map": a_map,
+        "col_map": a_map,
+        "reg": 0.1,
+        "center": "none",
+        "random_state": 0,
+    }
+    model = GIMC(3, loss=blank, **settings).fit(data.observations, **sides)
+    assert isinstance(model.solver_, GoalDirected)
+    off = np.zeros(data.observations.shape, dtype=bool)
+    off[data.observations.rows, data.observations.indices] = True
+    size = [np.square((m.row_factors_ @ m.col_factors_.T)[~off]).mean()
+            for m in (model, GIMC(3, **settings).fit(data.observations, **sides))]  # fmt: skip
+    assert size[0] < 0.8 * size[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"loss": "squares", "reg": 0.1}, "loss must be a Loss"),
+        ({"loss": Logistic()}, "judges penalties by squares"),
+        ({"loss": Squared(background=Background(1.0))}, "judges penalties by squares"),
+        ({"loss": Logistic(), "reg": 0.1}, "center="),
+        ({"loss": Logistic(), "reg": 0.1, "center": "none", "solver": "armijo"}, "quadratic loss"),
+    ],
+)
+def test_losses_that_do_not_go_with_a_setting_are_refused(options: dict[str, Any], message: str) -> None:
+    data = small()
+    with pytest.raises(ParameterError, match=message):
+        GIMC(3, **options).fit(data.observations, row_features=data.row_features)

@@ -46,7 +46,7 @@ def margin_objective(W: np.ndarray, X: Any, Y: Any, C: float, l1: float, costs: 
 @pytest.mark.parametrize("l1", [0.0, 0.2])
 def test_primal_meets_the_dual(C, l1) -> None:
     X, Y = data()
-    model = PDSparse(C=C, l1=l1, tol=1e-6, max_iter=20_000, random_state=0).fit(X, Y)
+    model = PDSparse(average=False, C=C, l1=l1, tol=1e-6, max_iter=20_000, random_state=0).fit(X, Y)
     assert model.converged_
     primal, dual = margin_objective(weights_of(model), X, Y, C, l1), model.history_[-1]["dual"]
     assert primal == pytest.approx(dual, rel=1e-4)
@@ -64,10 +64,14 @@ def test_the_dual_never_falls_and_the_gap_bounds_it() -> None:
     X, Y = data(80)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = PDSparse(l1=0.05, tol=1e-9, max_iter=60, random_state=0).fit(X, Y)
+        model = PDSparse(average=False, l1=0.05, tol=1e-9, max_iter=60, random_state=0).fit(X, Y)
     duals = [step["dual"] for step in model.history_]
     assert all(np.diff(duals) >= -1e-9)
-    best = PDSparse(l1=0.05, tol=1e-7, max_iter=50_000, random_state=0).fit(X, Y).history_[-1]["dual"]
+    best = (
+        PDSparse(average=False, l1=0.05, tol=1e-7, max_iter=50_000, random_state=0)
+        .fit(X, Y)
+        .history_[-1]["dual"]
+    )
     assert duals[-1] <= best + 1e-6
     assert margin_objective(weights_of(model), X, Y, 1.0, 0.05) >= best - 1e-6
 
@@ -76,8 +80,8 @@ def test_no_step_in_any_direction_lowers_the_objective() -> None:
     X, Y = data(20, 4, 4)
     C, l1 = 0.7, 0.05
     settings: dict[str, Any] = {"tol": 1e-7, "max_iter": 50_000, "random_state": 0}
-    found = weights_of(PDSparse(C=C, l1=l1, **settings).fit(X, Y))
-    other = weights_of(PDSparse(C=C, l1=4 * l1, **settings).fit(X, Y))
+    found = weights_of(PDSparse(average=False, C=C, l1=l1, **settings).fit(X, Y))
+    other = weights_of(PDSparse(average=False, C=C, l1=4 * l1, **settings).fit(X, Y))
     ours = margin_objective(found, X, Y, C, l1)
     rng = np.random.default_rng(0)
     steps = [size * rng.standard_normal(found.shape) for size in (1e-3, 1e-2, 0.1) for _ in range(100)]
@@ -92,21 +96,54 @@ def test_weights_of_rows_are_their_costs() -> None:
     weights = np.random.default_rng(1).integers(0, 4, X.shape[0]).astype(float)
     weights[:2] = 1.0
     settings = {"tol": 1e-7, "max_iter": 50_000, "random_state": 0}
-    weighted = PDSparse(**settings).fit(X, Y, sample_weight=weights)
+    weighted = PDSparse(average=False, **settings).fit(X, Y, sample_weight=weights)
     repeated = np.repeat(np.arange(X.shape[0]), weights.astype(int))
-    twice = PDSparse(**settings).fit(X[repeated], Y[repeated])
+    twice = PDSparse(average=False, **settings).fit(X[repeated], Y[repeated])
     np.testing.assert_allclose(weights_of(weighted), weights_of(twice), atol=5e-3)
-    assert abs(weights_of(weighted) - weights_of(PDSparse(**settings).fit(X, Y))).max() > 0.05
+    assert abs(weights_of(weighted) - weights_of(PDSparse(average=False, **settings).fit(X, Y))).max() > 0.05
 
 
-@pytest.mark.parametrize("setting", [{"feature_share": 0.5}, {"label_share": 0.4}, {"n_candidates": 3}])
+def test_the_average_is_of_the_weights_after_each_eighth_of_a_pass() -> None:
+    X, Y = data(60)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = weights_of(PDSparse(l1=0.1, tol=1e-12, max_iter=3, random_state=0).fit(X, Y))
+    rows, rng = sparse.csr_array(with_ones(scaled_rows(X))), np.random.default_rng(0)
+    rows.sort_indices()
+    state, seen = MarginDual.start(rows, Y, Y.shape[1]), []
+    for _ in range(3):
+        visits, seed = rng.permutation(60), int(rng.integers(1 << 31))
+        for part, some in enumerate(np.array_split(visits, 8)):
+            kernels.margin_sweep(rows, Y, some, state, np.ones(60), l1=0.1, n_candidates=20, seed=seed + part)
+            seen.append(np.sign(state.sums) * np.maximum(np.abs(state.sums) - 0.1, 0.0))
+    np.testing.assert_allclose(found, np.mean(seen, axis=0).T, atol=1e-12)
+    assert abs(found - seen[-1].T).max() > 0.05
+
+
+def test_the_average_ranks_better_where_rows_have_many_labels() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 20))
+    noisy = X @ rng.standard_normal((20, 40)) + 4.0 * rng.standard_normal((600, 40))
+    Y = sparse.csr_array((noisy > np.sort(noisy, axis=1)[:, [-12]]) * 1.0)
+    share = {}
+    for average in (False, True):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model = PDSparse(average=average, max_iter=10, random_state=0).fit(X[:300], Y[:300])
+        share[average] = precision_at_k(Y[300:], model.predict_topk(X[300:], 5)[0], 5)
+    assert share[True] > share[False] + 0.05
+
+
+@pytest.mark.parametrize("setting", [{"feature_share": 0.5}, {"label_share": 0.4}, {"n_candidates": 1}])
 def test_searches_that_draw_reach_nearly_the_same_objective(setting) -> None:
     X, Y = data(60)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         settings = {"tol": 1e-12, "max_iter": 800, "random_state": 0}
-        best = margin_objective(weights_of(PDSparse(**settings).fit(X, Y)), X, Y, 1.0, 0.01)
-        drawn = margin_objective(weights_of(PDSparse(**settings, **setting).fit(X, Y)), X, Y, 1.0, 0.01)
+        best = margin_objective(weights_of(PDSparse(average=False, **settings).fit(X, Y)), X, Y, 1.0, 0.01)
+        drawn = margin_objective(
+            weights_of(PDSparse(average=False, **settings, **setting).fit(X, Y)), X, Y, 1.0, 0.01
+        )
     assert best - 1e-3 <= drawn <= 1.02 * best
 
 

@@ -10,14 +10,14 @@ from sklearn.base import clone
 
 from unseen.cores import LowRank
 from unseen.data import Observations
-from unseen.estimators.auto_reg import AutoReg, MapsHeld, RegChoice, number_or_auto
+from unseen.estimators.auto_reg import AutoReg, MapsHeld, RegChoice, is_auto, number_or_auto
 from unseen.estimators.clipping import Clip
 from unseen.estimators.composed import Bound, Composition
 from unseen.exceptions import ParameterError
-from unseen.losses import Squared
+from unseen.losses import Loss, Quadratic, Squared
 from unseen.maps import FeatureMap, Fourier, Identity, Standardized
 from unseen.regularisers import Ridge
-from unseen.solvers import GoalDirected
+from unseen.solvers import LBFGS, GoalDirected, Solver
 from unseen.terms import Term
 from unseen.typing import Features
 from unseen.validation import check_choice, check_count, check_rng
@@ -42,6 +42,10 @@ class GIMC(AutoReg):
     not learned it is IMC on random Fourier or Nystrom features (GIMC eq. 5). Speaks about rows and
     columns that it has never seen through their features.
 
+    The paper allows any loss: `loss` stands in place of the squares. The alternation solves for W and H
+    exactly enough because they are a quadratic problem; where the loss is not one, such as ``Logistic()``,
+    L-BFGS moves coefficients and maps together.
+
     Parameters
     ----------
     rank : int, default=10
@@ -50,9 +54,11 @@ class GIMC(AutoReg):
         Maps of the two sides, such as ``Fourier(100, learnable=True)``, which is the default on a side
         with features.
     reg : float or "auto", default="auto"
-        Weight of the penalty on both factors; zero is allowed. "auto" walks down a path of penalties with
-        the maps as they are drawn and keeps the best on a tenth of the cells; then it moves the maps for as
-        many sweeps as these cells gain from.
+        Weight of the penalty on both factors; zero is allowed. "auto", for squares only, walks down a path
+        of penalties with the maps as they are drawn and keeps the best on a tenth of the cells; then it
+        moves the maps for as many sweeps as these cells gain from.
+    loss : Loss, optional
+        ``Squared()`` unless given. A loss with a background speaks about blank cells as well.
     standardize : bool, default=True
         Centre features and scale them to unit variance before they are mapped.
     solver : {"lbfgs", "armijo"}, default="lbfgs"
@@ -66,9 +72,10 @@ class GIMC(AutoReg):
     center : {"none", "mean", "biases", "informed"}, default="informed"
         Subtract nothing, the mean, or a :class:`BiasModel` first. Biases speak only about
         rows and columns with observed cells; "informed" gives new ones the biases that their features
-        suggest, by a regression.
+        suggest, by a regression. Losses whose values mean something by themselves, such as classes, need
+        "none".
     max_iter : int, default=50
-        Limit of sweeps in which maps move.
+        Limit of sweeps in which maps move; of steps, where the loss is not quadratic.
     cg_steps : int, default=20
         Limit of conjugate gradient steps for each factor in a sweep.
     warm_start : bool, default=False
@@ -116,6 +123,7 @@ class GIMC(AutoReg):
         row_map: FeatureMap | None = None,
         col_map: FeatureMap | None = None,
         reg: float | str = "auto",
+        loss: Loss | None = None,
         standardize: bool = True,
         solver: str = "lbfgs",
         start_sweeps: int = 10,
@@ -137,6 +145,7 @@ class GIMC(AutoReg):
         self.row_map = row_map
         self.col_map = col_map
         self.reg = reg
+        self.loss = loss
         self.standardize = standardize
         self.solver = solver
         self.start_sweeps = start_sweeps
@@ -161,7 +170,24 @@ class GIMC(AutoReg):
             LowRank(check_count("rank", self.rank)),
             Ridge(number_or_auto("reg", self.reg)),
         )
-        return Composition([term], Squared(), self._solver())
+        loss = self._loss()
+        return Composition([term], loss, self._solver() if isinstance(loss, Quadratic) else self._together())
+
+    def _loss(self) -> Loss:
+        loss = Squared() if self.loss is None else self.loss
+        if not isinstance(loss, Loss):
+            raise ParameterError(f"loss must be a Loss such as Logistic(), found {self.loss!r}")
+        if is_auto(self.reg) and not (isinstance(loss, Squared) and loss.background is None):
+            raise ParameterError(f"reg='auto' judges penalties by squares; name a number with loss={loss!r}")
+        return loss
+
+    def _together(self) -> Solver:
+        if check_choice("solver", self.solver, ("lbfgs", "armijo")) == "armijo":
+            raise ParameterError(
+                "solver='armijo' steps between exact solutions for W and H, which need a quadratic loss; "
+                f"use solver='lbfgs' with loss={self.loss!r}"
+            )
+        return LBFGS()
 
     def _solver(self) -> GoalDirected:
         return GoalDirected(

@@ -21,6 +21,8 @@ __all__ = ["PDSparse", "PPDSparse"]
 
 MOST_WEIGHTS = 1 << 28
 """Features times labels whose sums PDSparse holds."""
+AVERAGED = 8
+"""Times in a pass that weights are taken into their average."""
 BLOCK_WEIGHTS = 1 << 22
 """Weights of the labels that PPDSparse learns at a time."""
 FEWEST_NEW = 10
@@ -43,6 +45,10 @@ class PDSparse(WeightedClassifier, LinearLabels):
     `feature_share` features in proportion to their size, with `label_share` one part of the labels. The gap
     is then of what was looked at.
 
+    The loss of a row hangs on its worst label alone. With many labels a row its minimum says little, and
+    weights swing from visit to visit on the way there, so their average over the visits predicts far
+    better than the last ones: with `average`, that is what is kept. ``average=False`` is the paper's.
+
     Rows without labels, or with all, say nothing here.
 
     Parameters
@@ -51,8 +57,10 @@ class PDSparse(WeightedClassifier, LinearLabels):
         Weight of the absolute weights.
     max_active : int, default=100
         Labels, besides its own, whose dual variables a row may use.
-    n_candidates : int, default=1
-        Labels that a visit may add to them.
+    n_candidates : int, default=20
+        Labels that a visit may add to them; the paper adds one.
+    average : bool, default=True
+        Keep the average of the weights over the visits, taken eight times a pass, instead of the last.
     feature_share, label_share : float, default=1.0
         Shares that the search draws.
     normalize : bool, default=True
@@ -95,7 +103,8 @@ class PDSparse(WeightedClassifier, LinearLabels):
         C: float = 1.0,
         l1: float = 0.01,
         max_active: int = 100,
-        n_candidates: int = 1,
+        n_candidates: int = 20,
+        average: bool = True,
         feature_share: float = 1.0,
         label_share: float = 1.0,
         normalize: bool = True,
@@ -109,6 +118,7 @@ class PDSparse(WeightedClassifier, LinearLabels):
         self.l1 = l1
         self.max_active = max_active
         self.n_candidates = n_candidates
+        self.average = average
         self.feature_share = feature_share
         self.label_share = label_share
         self.normalize = normalize
@@ -143,9 +153,14 @@ class PDSparse(WeightedClassifier, LinearLabels):
         own = np.arange(Y.nnz) + np.repeat(state.slots[:-1] - Y.indptr[:-1], np.diff(Y.indptr))
         said = costs[(np.diff(Y.indptr) > 0) & (np.diff(Y.indptr) < Y.shape[1])].sum()
         self.history_, self.converged_ = [], False
+        total, n_parts = np.zeros_like(state.sums), AVERAGED if self.average else 1
         for _ in range(max_iter):
-            visits, seed = rng.permutation(Y.shape[0]), int(rng.integers(1 << 31))
-            gap = float(kernels.margin_sweep(rows, Y, visits, state, costs, seed=seed, **settings).sum())
+            visits, seed, gap = rng.permutation(Y.shape[0]), int(rng.integers(1 << 31)), 0.0
+            for part, some in enumerate(np.array_split(visits, n_parts)):
+                found = kernels.margin_sweep(rows, Y, some, state, costs, seed=seed + part, **settings)
+                gap += float(found.sum())
+                if self.average:
+                    total += _shrunk(state.sums, self.l1)
             squares = np.square(_shrunk(state.sums, self.l1), dtype=np.float64).sum()
             self.history_.append({"gap": gap, "dual": float(state.alpha[own].sum() - 0.5 * squares)})
             self.converged_ = gap <= tol * said
@@ -158,7 +173,8 @@ class PDSparse(WeightedClassifier, LinearLabels):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        self.coef_, self.intercept_ = _apart(sparse.csr_array(_shrunk(state.sums, self.l1).T))
+        weights = total / (AVERAGED * self.n_iter_) if self.average else _shrunk(state.sums, self.l1)
+        self.coef_, self.intercept_ = _apart(sparse.csr_array(weights.T))
 
 
 class PPDSparse(LinearLabels):
