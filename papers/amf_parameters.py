@@ -170,10 +170,6 @@ def claims(rows: list[Row]) -> list[Claim]:
             [change > 0 for change in larger.values()],
             f"block of MovieLens-100K, against gamma = 0.01: {told or 'not in a quick run'}",
         ),
-        Claim.untested(
-            "time is flat up to c0 = 1 and rises after it",
-            "a matter of 64 cores; the mean over all draws does not depend on c0",
-        ),
     ]
 
 

@@ -7,6 +7,7 @@ from papers import (
     amf_errors,
     amf_parameters,
     amf_restarts,
+    amf_time,
     exmlds_hidden,
     exmlds_joint,
     exmlds_labels,
@@ -45,7 +46,16 @@ _MODULES = (
     *(exmlds_labels, exmlds_hidden, exmlds_joint),
     *(pu_recovery, pu_alpha, pu_links, pu_links_subset, pu_clustering),
     *(mixed_ratings, mixed_synthetic, mixed_support, mixed_drugs, mixed_cold),
-    *(amf_cells, amf_errors, amf_restarts, amf_parameters, amf_convergence, amf_best, spread),
+    *(
+        amf_cells,
+        amf_errors,
+        amf_restarts,
+        amf_parameters,
+        amf_convergence,
+        amf_time,
+        amf_best,
+        spread,
+    ),
 )
 
 EXPERIMENTS: dict[str, Experiment] = {module.EXPERIMENT.name: module.EXPERIMENT for module in _MODULES}

@@ -154,6 +154,11 @@ def best_variant(rows: list[Row], name: str, rate: float) -> str:
     return str(min(known, key=lambda row: row["validation"])["method"])
 
 
+def printed_variant(name: str) -> str:
+    """A method as its formula is printed: no constant column, and nothing subtracted."""
+    return "MixedLinear hard" if name == "MixedLinear" else f"{name}, no intercept, center none"
+
+
 def _order(name: str) -> tuple[int, str]:
     return (FIRST.index(name), "") if name in FIRST else (len(FIRST), name)
 
@@ -169,21 +174,31 @@ def tables(rows: list[Row]) -> dict[str, Table]:
     n_seeds = max(map(len, found.values()))
     lines = [[name, *(with_spread(found.get((name, r), []), full=n_seeds) for r in rates)] for name in names]
     lines += [[f"paper: {name}", *(f"{PAPER[name][rate]:.3f}" for rate in rates)] for name in PAPER]
+
+    def cell(variant: str, rate: float) -> str:
+        return f"{mean(found[variant, rate]):.3f}" if (variant, rate) in found else ""
+
     beside = [
         [name]
         + [
             text
             for rate in rates
             for text in (
-                f"{mean(found[best_variant(rows, name, rate), rate]):.3f}",
+                cell(best_variant(rows, name, rate), rate),
+                cell(printed_variant(name), rate),
                 f"{PAPER[name][rate]:.3f}",
             )
         ]
         for name in PAPER
     ]
-    head = ["ratio", *(f"{share}, {who}" for share in _percent(rates) for who in ("ours", "paper"))]
+    readings = ("best", "as printed", "paper")
+    head = ["ratio", *(f"{share}, {who}" for share in _percent(rates) for who in readings)]
+    note = (
+        "Best: of each method the variant that held-out cells favour. As printed: without a constant column "
+        "and centring, the mixed model in its hard form."
+    )
     return {
-        "table 1": Table.of(head, beside, "Of each method the variant that held-out cells favour."),
+        "table 1": Table.of(head, beside, note),
         "rates": Table.of(["ratio on removed cells", *_percent(rates)], lines),
         "folds": _folds(rows),
         "settings": _settings(rows),
@@ -236,9 +251,16 @@ def claims(rows: list[Row]) -> list[Claim]:
     other = {name: {r: found[best_variant(rows, name, r), r] for r in rates} for name in OTHERS}
     pairs = [(hard[rate], other[name][rate]) for name in OTHERS for rate in rates]
     rise = {name: at[rates[-1]] - at[rates[0]] for name, at in (("hard", hard), *other.items())}
+    bare = {
+        name: {r: found[printed_variant(name), r] for r in rates if (printed_variant(name), r) in found}
+        for name in OTHERS
+    }
+    bare_pairs = [(hard[rate], theirs) for at in bare.values() for rate, theirs in at.items()]
+    bare_rise = [at[rates[-1]] - at[rates[0]] for at in bare.values() if len(at) == len(rates)]
     path = of_kind(rows, "sweep")
     best = min(path, key=lambda row: row["validation"])
     variants = "the paper's form against the variant of each that held-out cells favour"
+    plain = "rivals without a constant column and centring, as their formulas are printed"
     return [
         Claim.judged(
             "the mixed model reaches the ratios that Table 1 prints for it",
@@ -259,6 +281,21 @@ def claims(rows: list[Row]) -> list[Claim]:
             "rises by "
             + ", ".join(f"{value:.4f} ({name})" for name, value in rise.items())
             + f" from {rates[0]:.0%} to {rates[-1]:.0%}",
+        ),
+        Claim.judged(
+            "so it is against rivals as printed: a smaller error at every rate",
+            [ours < theirs for ours, theirs in bare_pairs],
+            plain,
+        ),
+        Claim.judged(
+            "against rivals as printed: lower by more than 25 %",
+            [ours < 0.75 * theirs for ours, theirs in bare_pairs],
+            plain,
+        ),
+        Claim.judged(
+            "against rivals as printed: its error grows slowest",
+            [rise["hard"] < theirs for theirs in bare_rise],
+            plain,
         ),
         Claim.judged(
             "the constraint is met after few sweeps",

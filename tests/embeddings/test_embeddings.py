@@ -355,3 +355,11 @@ def test_wrong_labels_are_named():
     with pytest.warns(DataWarning, match="such as 3"):
         counted = SPPMIEmbedding(1, random_state=0).fit_transform([[3.0, 0.0], [0.0, 1.0]])
     np.testing.assert_array_equal(counted, SPPMIEmbedding(1, random_state=0).fit_transform(np.eye(2)))
+
+
+def test_a_block_that_is_ended_early_says_so() -> None:
+    operator = Symmetric(random_symmetric(450, seed=0))
+    settled = positive_eigenpairs(operator, 5, rng=seeded(), solver="block")
+    ended = positive_eigenpairs(operator, 5, rng=seeded(), solver="block", tol=1e-12, max_iter=1)
+    assert settled.converged
+    assert not ended.converged

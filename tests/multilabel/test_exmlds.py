@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.svm import LinearSVC
 
 import unseen
 from unseen import SLEEC, ExMLDS, LinearOvA
+from unseen.exceptions import ConvergenceWarning
 from unseen.metrics import precision_at_k
 from unseen.multilabel.scaling import scaled_rows
 
@@ -255,3 +257,30 @@ def test_classes_come_back_by_name() -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             assert set(model.fit(X, names).predict(X)) <= {"a", "b", "c"}
+
+
+def test_what_was_noted_on_the_way_is_kept() -> None:
+    X, Y = data()
+    found = ExMLDS(n_components=8, n_neighbors=40, n_learners=2, random_state=0).fit(X, Y)
+    assert len(found.history_) == 2
+    assert found.converged_
+    assert found.history_[0]["products"] == found.n_iter_
+    drawn = ExMLDS("sgns", n_components=8, n_neighbors=40, max_iter=60, random_state=0).fit(X, Y)
+    short = clone(drawn).set_params(max_iter=1).fit(X, Y)
+    assert drawn.history_[-1]["passes"] == pytest.approx(60)
+    assert short.history_[-1]["loss"] == pytest.approx(6 * np.log(2), rel=1e-2)  # vectors still next to zero
+    assert drawn.history_[-1]["loss"] < short.history_[-1]["loss"] - 0.1
+    assert not hasattr(drawn, "converged_")
+    joint = ExMLDS("joint_sgns", n_components=8, random_state=0).fit(X, Y)
+    assert joint.converged_
+
+
+def test_an_embedding_that_does_not_settle_is_told(monkeypatch) -> None:
+    from unseen.multilabel import exmlds
+
+    X, Y = data()
+    whole = exmlds.sppmi
+    monkeypatch.setattr(exmlds, "sppmi", lambda *a, **k: replace(whole(*a, **k), converged=False))
+    with pytest.warns(ConvergenceWarning, match="did not settle"):
+        model = ExMLDS(n_components=8, n_neighbors=40, random_state=0).fit(X, Y)
+    assert not model.converged_

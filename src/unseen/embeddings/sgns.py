@@ -14,6 +14,8 @@ from unseen.typing import CSR, FloatArray, IndexArray
 
 __all__ = ["Urn", "sgns", "sgns_of_graph"]
 
+JUDGED = 2000
+"""Pairs whose loss is noted along the way."""
 PAIRS_AT_ONCE = 1 << 19
 """Pairs whose samples are drawn together; bounds memory."""
 
@@ -91,13 +93,14 @@ def sgns(
     True
     """
     near = neighbor_counts(Y, n_neighbors, rng=rng, max_cost=max_cost, n_threads=n_threads)
+    history: list[dict[str, float]] = []
     words = sgns_of_graph(
         near.maximum(near.T.tocsr()), n_components, rng=rng, n_negatives=n_negatives, n_epochs=n_epochs,
         negative=negative, positives=positives, shared=shared, rate=rate, last_rate=last_rate, init=init,
         hogwild=hogwild, dtype=np.dtype(np.float32 if Y.dtype == np.float32 else np.float64),
-        n_threads=n_threads,
+        n_threads=n_threads, history=history,
     )  # fmt: skip
-    return Embedding(words, None, np.zeros(n_components), n_epochs if near.nnz else 0)
+    return Embedding(words, None, np.zeros(n_components), n_epochs if near.nnz else 0, history)
 
 
 def sgns_of_graph(
@@ -116,8 +119,12 @@ def sgns_of_graph(
     hogwild: bool = False,
     dtype: Any = np.float64,
     n_threads: int = 1,
+    history: list[dict[str, float]] | None = None,
 ) -> FloatArray:
-    """The same from the pairs themselves, a symmetric matrix of counts; settings as in :func:`sgns`."""
+    """The same from the pairs themselves, a symmetric matrix of counts; settings as in :func:`sgns`.
+
+    `history` is given the ``passes`` made and the ``loss`` of some fixed pairs after each stretch.
+    """
     n = graph.shape[0]
     words, contexts = _start(n, n_components, shared, init, dtype, rng)
     rows = np.repeat(np.arange(n, dtype=np.int32), np.diff(graph.indptr))
@@ -141,9 +148,25 @@ def sgns_of_graph(
             n_threads=n_threads if hogwild else 1,
         )
         done += count
+        if history is not None:
+            loss = _loss(words, contexts, rows, graph.indices, n_negatives)
+            history.append({"passes": done / graph.nnz, "loss": loss})
     if not np.isfinite(words).all():
         raise DivergedError(f"skip-gram training overflowed; rate={rate} is too large, try {rate / 10:g}")
     return words
+
+
+def _loss(
+    words: FloatArray, contexts: FloatArray, rows: IndexArray, cols: IndexArray, n_negatives: int
+) -> float:
+    """Mean loss of evenly spaced pairs, with the partners of the others as negatives: nothing is drawn."""
+    places = np.linspace(0, len(rows) - 1, min(JUDGED, len(rows))).astype(np.int64)
+    left, partners = words[rows[places]].astype(np.float64), contexts[cols[places]].astype(np.float64)
+    total = np.logaddexp(0.0, -np.einsum("ij,ij->i", left, partners))
+    for shift in range(1, n_negatives + 1):
+        others = np.roll(partners, 7 * shift, axis=0)
+        total += np.logaddexp(0.0, np.einsum("ij,ij->i", left, others))
+    return float(total.mean())
 
 
 def _start(

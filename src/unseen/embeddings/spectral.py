@@ -43,11 +43,12 @@ Solver = Literal["auto", "dense", "lanczos", "block"]
 
 
 class Eigenpairs(NamedTuple):
-    """Decreasing eigenvalues, their vectors as columns, and the products that they took."""
+    """Decreasing eigenvalues, vectors as columns, the products that they took, and whether they settled."""
 
     values: FloatArray
     vectors: FloatArray
     n_products: int
+    converged: bool = True
 
 
 @dataclass(frozen=True)
@@ -174,7 +175,7 @@ def positive_eigenpairs(
     vectors = found.vectors[:, :count]
     largest = np.argmax(np.abs(vectors), axis=0)
     signs = np.where(vectors[largest, np.arange(count)] < 0, -1.0, 1.0)
-    return Eigenpairs(found.values[:count], vectors * signs, found.n_products)
+    return Eigenpairs(found.values[:count], vectors * signs, found.n_products, found.converged)
 
 
 def scaled_vectors(pairs: Eigenpairs, n_components: int) -> tuple[FloatArray, FloatArray]:
@@ -232,7 +233,7 @@ def _block(
     block: FloatArray = np.zeros((n, 0)) if start is None else start[:, :width].astype(np.float64)
     block = np.hstack([block, rng.standard_normal((n, width - block.shape[1]))])
     bottom = _lower_bound(matrix, rng)
-    n_products = 0
+    n_products, converged = 0, False
     for _ in range(max_iter):
         basis, _ = np.linalg.qr(block)
         image = matrix.dot(basis)
@@ -244,11 +245,12 @@ def _block(
         residual = np.linalg.norm(image - vectors * values, axis=0)
         # What is not positive is not kept, so it need not be accurate either.
         judged = residual[:wanted][values[:wanted] > NEGLIGIBLE * values[0]]
-        if not (judged > tol * max(float(values[0]), 1e-300)).any():
+        converged = not (judged > tol * max(float(values[0]), 1e-300)).any()
+        if converged:
             break
         block, used = _filtered(matrix, vectors, image, values, bottom)
         n_products += used
-    return Eigenpairs(values, vectors, n_products)
+    return Eigenpairs(values, vectors, n_products, converged)
 
 
 def _filtered(

@@ -105,7 +105,9 @@ def sppmi(
         vectors = vectors.astype(np.float32)
     n = Y.shape[0]
     labels = None if label_correlations is None else np.ascontiguousarray(vectors[n:])
-    return Embedding(np.ascontiguousarray(vectors[:n]), labels, values, pairs.n_products)
+    history = [{"products": float(pairs.n_products)}]
+    rows = np.ascontiguousarray(vectors[:n])
+    return Embedding(rows, labels, values, pairs.n_products, history, pairs.converged)
 
 
 def sppmi_matrix(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -102,6 +103,11 @@ class ExMLDS(NeighbourClassifier):
         Labels of the training rows that vote.
     label_counts_ : array of shape (n_labels,)
         Training rows of each label.
+    history_ : list of dict
+        Of each part: for sppmi the ``products`` with its matrix, for sgns the ``loss`` of some fixed pairs
+        after so many ``passes``; of joint_sgns what its start noted.
+    converged_ : bool
+        Whether the eigenvectors of all parts settled; not there for sgns, whose passes are counted.
 
     Examples
     --------
@@ -114,6 +120,11 @@ class ExMLDS(NeighbourClassifier):
     >>> model.predict_topk(X, k=1)[0].ravel().tolist()
     [0, 0, 2, 2]
     """
+
+    _unsettled = (
+        "has eigenvectors that did not settle, as a tight cluster of eigenvalues makes them; another "
+        "n_components may part it"
+    )
 
     def __init__(
         self,
@@ -258,7 +269,9 @@ class ExMLDS(NeighbourClassifier):
                 rng=rng,
                 n_threads=n_threads,
             )
-        return LabelEmbedding(found.instances, found.labels, found.n_iter)
+        return LabelEmbedding(
+            found.instances, found.labels, found.n_iter, list(found.history), found.converged
+        )
 
     def _learn_map(self, X: Features, Y: CSR, rng: np.random.Generator, n_threads: int) -> Learned:
         if self.method != "joint_sgns":
@@ -268,8 +281,11 @@ class ExMLDS(NeighbourClassifier):
             return Learned(LinearMap(np.arange(X.shape[1]), np.zeros((X.shape[1], 1), dtype=X.dtype)))
         max_iter = self.max_iter or 10
         settings: dict[str, Any] = {}
+        noted: Sequence[dict[str, float]] = ()
+        settled: bool | None = None
         if self.start == "sppmi":
-            found = super()._learn_map(X, Y, rng, n_threads).map
+            first = super()._learn_map(X, Y, rng, n_threads)
+            found, noted, settled = first.map, first.history, first.converged
             whole = np.zeros((X.shape[1], self.n_components), dtype=X.dtype)
             whole[found.features] = (
                 found.weights.toarray() if sparse.issparse(found.weights) else found.weights
@@ -287,4 +303,4 @@ class ExMLDS(NeighbourClassifier):
             **settings,
         )
         linear = LinearMap(np.arange(X.shape[1]), weights.astype(X.dtype, copy=False))
-        return Learned(linear, None, max_iter)
+        return Learned(linear, None, max_iter, noted, settled)

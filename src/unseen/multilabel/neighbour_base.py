@@ -96,6 +96,9 @@ class NeighbourClassifier(MultiLabelClassifier):
     """
 
     _why_no_weights = "neighbours are counted, and a part of a row is no neighbour"
+    _unsettled = (
+        "stopped at max_iter before its embedding settled; raise max_iter, or tol if this is accurate enough"
+    )
 
     # Parameters of every subclass; scikit-learn wants them in its own __init__.
     n_components: int
@@ -169,12 +172,7 @@ class NeighbourClassifier(MultiLabelClassifier):
             self._fit_learner(features, self.labels_, rng, n_threads) for _ in range(self.n_learners)
         ]
         if not getattr(self, "converged_", True):
-            warnings.warn(
-                "a part stopped at max_iter before its embedding settled; raise max_iter, or tol if this is "
-                "accurate enough",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+            warnings.warn(f"a part {self._unsettled}", ConvergenceWarning, stacklevel=4)
 
     def _fit_learner(self, X: Features, Y: CSR, rng: np.random.Generator, n_threads: int) -> Learner:
         wanted = X.shape[0] // ROWS_A_PART if self.n_clusters == "auto" else self.n_clusters
