@@ -95,7 +95,9 @@ def check_settings(estimator: Any) -> None:
         elif name == "verbose":
             check_verbose(value)
         elif kinds and not any(KINDS[kind][1](value) for kind in kinds):
-            words = " or ".join(KINDS[kind][0] for kind in kinds)
+            words = " or ".join(KINDS[kind][0] for kind in kinds if kind != "None")
+            if "None" in kinds:
+                words = f"None, {words}" if " or " in words else f"None or {words}"
             raise ParameterError(f"{name} must be {words}, got {value!r}.")
         elif isinstance(value, np.ndarray) and value.ndim and not arrays:
             raise ParameterError(f"{name} cannot be an array, got one of shape {value.shape}.")

@@ -23,7 +23,7 @@ KINDS: dict[str, tuple[str, str, dict[str, Any], int, int]] = {
     "damaged": ("forge", "attack", {"kind": "damaged"}, 10_000, 100_000),
     "forged": ("forge", "attack", {"kind": "forged"}, 4000, 20_000),
     "kernels": ("calls", "attack", {}, 20_000, 100_000),
-    "inputs": ("inputs", "attack", {}, 1000, 10_000),
+    "inputs": ("inputs", "attack", {}, 4000, 100_000),
     "readers": ("readers", "attack", {}, 2000, 10_000),
     "lists": ("lists", "attack", {}, 20_000, 100_000),
     "kills in save": ("saving", "kills", {}, 50, 200),

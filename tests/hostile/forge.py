@@ -13,17 +13,15 @@ import signal
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 import unseen
-from tests.hostile import zoo
-from unseen.estimators.pu_base import PositiveCompleter
-from unseen.exceptions import ModelFileError
+from tests.hostile import questions, zoo
+from unseen.exceptions import ModelFileError, ParameterError
 from unseen.learned import LIBRARY_ERRORS
 
 MEMORY = 3 << 30
@@ -224,42 +222,10 @@ EDITS: list[Callable[..., None]] = [
 
 def use(model: Any) -> None:
     """Ask a loaded model for everything, a few rows of it."""
-    tasks: list[Callable[[], Any]] = []
-    if hasattr(model, "predict_entries"):
-        m = model.n_features_in_
-        cells = sparse.csr_array((np.ones(3), ([0, 1, 1], [0, min(1, m - 1), m - 1])), shape=(2, m))
-        d, e = (getattr(model, f"n_{side}_features_in_", None) for side in ("row", "col"))
-        rows, cols = (None if w is None else np.full((2, w), 0.5) for w in (d, e))
-        known = [getattr(model, f"{side}_ids_", None) for side in ("row", "col")]
-        names = [[0, 1] if ids is None else ids.values[:2] for ids in known]
-        tasks = [
-            lambda: model.predict_entries(*names),
-            lambda: model.recommend(names[0], 3),
-            lambda: model.recommend(names[0], 3, candidates=names[1], exclude=None),
-            lambda: model.fold_in(cells, row_features=rows),
-            lambda: model.transform(cells, row_features=rows),
-            lambda: model.predict_new(rows, cols),
-            lambda: model.predict_proba(*names) if hasattr(model, "predict_proba") else None,
-            lambda: _explained(model, cells),
-        ]
-    elif hasattr(model, "predict_topk"):
-        row = np.full((2, model.n_features_in_), 0.5)
-        tasks = [
-            lambda: model.predict(row),
-            lambda: model.predict_topk(row, 3),
-            lambda: model.decision_function(row),
-        ]
-    tasks.append(lambda: repr(model)[:1000])
-    for task in tasks:
+    tasks = questions.of(model, questions.arguments(model))
+    for task in [*tasks, lambda: repr(model)[:1000], *questions.more_cells(model)]:
         with contextlib.suppress(LIBRARY_ERRORS):
             task()
-
-
-def _explained(model: Any, cells: Any) -> Any:
-    if hasattr(model, "explain"):
-        positive = isinstance(model, PositiveCompleter)
-        return model.explain(cells, 1, 0) if positive else model.explain(0, 0)
-    return None
 
 
 def outcome(path: Path) -> str:
@@ -282,7 +248,6 @@ def attack(directory: Path, *, kind: str, first: int, count: int) -> Counter[str
     limit_memory()
     target = directory / f"trial-{os.getpid()}"
     found: Counter[str] = Counter()
-    signal.signal(signal.SIGALRM, _too_long)
     for seed in range(first, first + count):
         rng = np.random.default_rng(seed)
         number = seed % len(models)
@@ -291,15 +256,13 @@ def attack(directory: Path, *, kind: str, first: int, count: int) -> Counter[str
         else:
             write(target, *forge(parts[number], parts, rng))
         (directory / "current").write_text(str(seed))
-        signal.alarm(SECONDS)
         try:
-            found[outcome(target)] += 1
+            with watched():
+                found[outcome(target)] += 1
         except BaseException as error:
             found["foreign"] += 1
             if found["foreign"] <= SHOWN:
                 found[f"seed {seed}, {models[number].name}: {shown(error)}"] += 1
-        finally:
-            signal.alarm(0)
     return found
 
 
@@ -314,12 +277,30 @@ def saved_zoo(directory: Path) -> list[Path]:
     paths = [directory / name.replace(" ", "-") for name in zoo.MODELS]
     for path, name in zip(paths, zoo.MODELS, strict=True):
         if not path.exists():
-            zoo.fitted(name).save(path)
+            model = zoo.fitted(name)
+            try:
+                model.save(path, cells=True)
+            except (TypeError, ParameterError):  # no completer, or one that no longer has its cells
+                model.save(path)
     return paths
 
 
-def _too_long(*_: Any) -> None:
-    raise TimeoutError(f"more than {SECONDS} s")
+@contextlib.contextmanager
+def watched() -> Iterator[None]:
+    """End what computes, or waits, for longer than anybody would: a busy machine has no part in the first."""
+
+    def too_long(*_: Any) -> None:
+        raise TimeoutError(f"more than {SECONDS} s of a processor")
+
+    for sent in (signal.SIGPROF, signal.SIGALRM):
+        signal.signal(sent, too_long)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    signal.alarm(20 * SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.alarm(0)
 
 
 def limit_memory() -> None:

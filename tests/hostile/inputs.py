@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import signal
 import warnings
 from collections import Counter
 from collections.abc import Callable
@@ -15,8 +14,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
-from tests.hostile import zoo
-from tests.hostile.forge import SECONDS, SHOWN, _too_long, limit_memory, shown
+from tests.hostile import questions, zoo
+from tests.hostile.forge import SHOWN, limit_memory, shown, watched
 from unseen.learned import LIBRARY_ERRORS
 
 VALUES: list[Any] = [np.nan, np.inf, -np.inf, 1e308, -1e308, 1e160, -1e160, 1e-320, 0.0, -0.0, 1e9, -3.0]
@@ -25,8 +24,6 @@ SETTINGS: list[Any] = [
     *(np.nan, np.inf, "auto", "loud", "", [], (), {}, (1, 2), [1.0], np.eye(2), object(), "biases", "mean"),
 ]
 TYPES = ("f4", "f2", "i8", "u1", "?", "c16", "O", "U")
-LONG_FITS = ("max_iter", "n_samples", "burn_in", "n_learners", "cg_steps", "inner", "start_sweeps")
-"""Settings that may ask for more work than anybody waits for: what is asked is done."""
 
 
 def index_of(array: Any, rng: np.random.Generator) -> tuple[int, ...]:
@@ -128,7 +125,7 @@ def spoil(model: Any, given: list[Any], sides: dict[str, Any], rng: np.random.Ge
     if names and rng.random() < 0.4:
         name = names[int(rng.integers(len(names)))]
         value = SETTINGS[int(rng.integers(len(SETTINGS)))]
-        if not (name in LONG_FITS and isinstance(value, int) and value > 100):
+        if not (name in questions.LONG_FITS and isinstance(value, int) and value > questions.MOST):
             model.set_params(**{name: value})
         return
     place = int(rng.integers(len(given) + len(sides)))
@@ -139,32 +136,54 @@ def spoil(model: Any, given: list[Any], sides: dict[str, Any], rng: np.random.Ge
         holder[key] = way(holder[key], rng)
 
 
+ODD: list[Any] = [
+    *([0], [0, 1], -1, 10**9, [], "x", None, [0.5], np.array([2**63], dtype=np.uint64), [True], [[0]], {}),
+    *(
+        {0: 1.0},
+        {10**9: np.nan},
+        [np.nan],
+        {"seen"},
+        np.ma.masked_array([0, 1], mask=[0, 1]),
+        ["a", 0],
+        "seen",
+    ),
+]
+
+
 def asked(model: Any, first: Any, rng: np.random.Generator) -> list[Any]:
-    """Answers of a fitted model, some of them to odd questions."""
-    odd = [[0], [0, 1], -1, 10**9, [], "x", None, [0.5], np.array([2**63], dtype=np.uint64), [True], [[0]]]
-    pick: Any = odd[int(rng.integers(len(odd)))]
-    k = SETTINGS[int(rng.integers(len(SETTINGS)))] if rng.random() < 0.5 else 3
+    """Answers of a fitted model to right questions, after it was asked odd ones."""
+    given = questions.arguments(model) | {"return_std": rng.random() < 0.1}  # some fit again for it
+    for name in rng.choice(sorted(given), 2, replace=False).tolist():
+        kind = int(rng.integers(3))
+        if kind == 0:
+            given[name] = ODD[int(rng.integers(len(ODD)))]
+        elif kind == 1:
+            given[name] = SETTINGS[int(rng.integers(len(SETTINGS)))]
+        elif isinstance(given[name], np.ndarray) or sparse.issparse(given[name]):
+            whole = given[name] if isinstance(given[name], np.ndarray) else given[name].toarray()
+            with contextlib.suppress(IndexError, AttributeError, ValueError, TypeError, OverflowError):
+                given[name] = WAYS[int(rng.integers(len(WAYS)))](whole, rng)
     numbers: list[Any] = []
-    tasks: list[Callable[[], Any]] = []
+    tasks = questions.of(model, given)
     if hasattr(model, "predict_entries"):
-        tasks = [
-            lambda: numbers.append(model.predict_entries([0], [0], positions=True)),
-            lambda: model.predict_entries(pick, [0]),
-            lambda: model.recommend(pick, k),
-            lambda: model.recommend([0], 3, candidates=pick, positions=True),
-            lambda: numbers.append(model.transform(first)),
-        ]
+        tasks.append(lambda: numbers.append(model.predict_entries([0], [0], positions=True)))
+        tasks.append(lambda: numbers.append(model.transform(first)))
     elif hasattr(model, "predict_topk"):
-        tasks = [
-            lambda: numbers.append(model.decision_function(zoo.ROWS)),
-            lambda: model.predict_topk(zoo.ROWS, k),
-        ]
+        tasks.append(lambda: numbers.append(model.decision_function(zoo.ROWS)))
     elif hasattr(model, "labels_"):
-        tasks = [lambda: numbers.append(model.embedding_)]
+        tasks.append(lambda: numbers.append(model.embedding_))
     for task in tasks:
         with contextlib.suppress(LIBRARY_ERRORS):
             task()
     return numbers
+
+
+def _quick(fitted: Any) -> dict[str, Any]:
+    """The penalties that a search found, and one thread."""
+    settings = fitted.get_params(deep=False)
+    regs = [name for name, value in settings.items() if name.startswith("reg") and value == "auto"]
+    found = {name: getattr(fitted, f"{name}_") for name in regs if hasattr(fitted, f"{name}_")}
+    return found | ({"n_jobs": 1} if "n_jobs" in settings else {})
 
 
 def trial(seed: int) -> str:
@@ -173,8 +192,8 @@ def trial(seed: int) -> str:
     fitted = zoo.fitted(list(zoo.MODELS)[seed % len(zoo.MODELS)])
     given, sides = arguments(fitted)
     model = clone(fitted)
-    if getattr(model, "reg", None) == "auto" and hasattr(fitted, "reg_") and rng.random() < 0.8:
-        model.set_params(reg=fitted.reg_)  # a search for it is twenty fits
+    if rng.random() < 0.9:  # a search for a penalty is twenty fits, and threads wait for each other
+        model.set_params(**_quick(fitted))
     for _ in range(int(rng.integers(1, 3))):
         with contextlib.suppress(
             IndexError, AttributeError, ValueError, TypeError, OverflowError, np.ma.MaskError
@@ -199,13 +218,11 @@ def attack(directory: Path, *, first: int, count: int) -> Counter[str]:
     for name in zoo.MODELS:
         zoo.fitted(name)
     limit_memory()
-    signal.signal(signal.SIGALRM, _too_long)
     found: Counter[str] = Counter()
     for seed in range(first, first + count):
         (directory / "current").write_text(f"{seed}")
-        signal.alarm(SECONDS)
         try:
-            with np.errstate(all="ignore"):
+            with watched(), np.errstate(all="ignore"):
                 found[trial(seed)] += 1
         except MemoryError:
             found["no memory"] += 1
@@ -214,6 +231,4 @@ def attack(directory: Path, *, first: int, count: int) -> Counter[str]:
             if found["foreign"] <= SHOWN:
                 name = list(zoo.MODELS)[seed % len(zoo.MODELS)]
                 found[f"seed {seed}, {name}: {shown(error)}"] += 1
-        finally:
-            signal.alarm(0)
     return found

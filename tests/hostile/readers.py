@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import signal
 import warnings
 from collections import Counter
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.hostile.forge import SECONDS, SHOWN, _too_long, limit_memory, shown
+from tests.hostile.forge import SHOWN, limit_memory, shown, watched
 from unseen.data import read_edges, read_extreme, read_svmlight, read_triples
 from unseen.learned import LIBRARY_ERRORS
 
@@ -112,17 +111,14 @@ def attack(directory: Path, *, first: int, count: int) -> Counter[str]:
     """Read many; run in a process of its own, whose memory it limits."""
     warnings.simplefilter("ignore")
     limit_memory()
-    signal.signal(signal.SIGALRM, _too_long)
     found: Counter[str] = Counter()
     for seed in range(first, first + count):
         (directory / "current").write_text(str(seed))
-        signal.alarm(SECONDS)
         try:
-            found[trial(seed, directory)] += 1
+            with watched():
+                found[trial(seed, directory)] += 1
         except BaseException as error:
             found["foreign"] += 1
             if found["foreign"] <= SHOWN:
                 found[f"seed {seed}: {shown(error)}"] += 1
-        finally:
-            signal.alarm(0)
     return found

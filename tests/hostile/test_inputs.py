@@ -30,6 +30,7 @@ from unseen import (
     PfastreXML,
     PUClustering,
     RidgeOvA,
+    ShiftMC,
     SoftImpute,
     SpectralFilter,
     SPPMIEmbedding,
@@ -39,6 +40,7 @@ from unseen.baselines import MMMF
 from unseen.exceptions import DivergedError, InvalidDataError, ParameterError, TooLargeError
 from unseen.learned import LIBRARY_ERRORS
 from unseen.linalg.balance import balancing
+from unseen.linalg.normal_draws import wishart
 from unseen.links import BlendedLinks, Katz, SVDKatz, TruncatedSVDLinks, top_links
 from unseen.metrics import precision_at_k, ranked_hits
 
@@ -185,6 +187,9 @@ PAIRED = zoo.fitted("BiasMC")
         (lambda: Vocabulary(np.ma.masked_array([0, 1], mask=[1, 0])), "ids is a masked"),
         (lambda: Observations.from_triples([0], [0], np.ma.masked_array([1], mask=[1])), "values is a"),
         (lambda: Katz(0.1, length=10**9).fit(GRAPH), "length must be at most"),
+        (lambda: Katz(np.nextafter(1 / zoo.fitted("Katz").lambda_max_, 0)).fit(zoo.GRAPH), "steps of a walk"),
+        (lambda: wishart(5.0, np.full((2, 2), np.nan), RNG), "squares are too large"),
+        (lambda: wishart(5.0, -np.eye(2), RNG), "squares are too large"),
         (lambda: BlendedLinks(["m"]).fit(GRAPH), "models must be completers"),
         (lambda: SpectralFilter(3, degree_power=2**70).fit(zoo.POSITIVES), "leave no cell any weight"),
         (lambda: balancing(np.full((2, 2), np.inf), np.eye(2)), "factors became NaN or infinite"),
@@ -200,6 +205,17 @@ PAIRED = zoo.fitted("BiasMC")
 def test_what_is_wrong_is_called_by_its_name(call: Callable[[], Any], message: str) -> None:
     with pytest.raises((InvalidDataError, ParameterError, DivergedError), match=message):
         call()
+
+
+def test_steps_of_a_walk_that_are_too_small_to_be_squared() -> None:
+    model = Katz(1e-200).fit(zoo.GRAPH)
+    assert model.length_ == 2
+    assert np.isfinite(model.predict_entries([0], [1])).all()
+
+
+def test_doubts_of_a_model_that_learned_from_no_cell() -> None:
+    model = ShiftMC(2, rho=0.3, max_iter=2, random_state=0).fit(np.zeros((4, 5)))
+    assert np.isfinite(model.predict_entries([0], [1], return_std=True)[1]).all()
 
 
 def in_a_list(index: int) -> Any:

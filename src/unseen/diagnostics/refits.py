@@ -81,7 +81,7 @@ def _part(model: Any, cells: Observations, share: float, rng: np.random.Generato
     if getattr(model, "symmetric_scores", False):
         low, high = np.minimum(cells.rows, cells.indices), np.maximum(cells.rows, cells.indices)
         _, pair = np.unique(low.astype(np.int64) * cells.shape[1] + high, return_inverse=True)
-        draw = rng.random(int(pair.max()) + 1)[pair]
+        draw = rng.random(int(pair.max(initial=-1)) + 1)[pair]
     else:
         draw = rng.random(cells.nnz)
-    return np.asarray(draw <= max(share, float(draw.min())))
+    return np.asarray(draw <= max(share, float(draw.min(initial=1.0))))

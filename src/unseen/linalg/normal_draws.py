@@ -6,6 +6,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import solve_triangular
 
+from unseen.exceptions import DivergedError
 from unseen.linalg.blocked import gram, matmul
 from unseen.linalg.cg import conjugate_gradients
 from unseen.linalg.designs import CentredDesign, DenseDesign, Design, SparseDesign
@@ -21,9 +22,15 @@ CG_STEPS, CG_TOL = 200, 1e-6
 def wishart(degrees: float, inverse_scale: Array, rng: np.random.Generator) -> Array:
     """A draw from the Wishart distribution of mean ``degrees * inverse_scale^-1`` (Bartlett)."""
     k = len(inverse_scale)
+    try:
+        factor = np.linalg.cholesky(inverse_scale)
+    except np.linalg.LinAlgError:
+        factor = np.full_like(inverse_scale, np.nan)
+    if not np.isfinite(factor).all():
+        raise DivergedError("what was drawn has no covariance any more: some of its squares are too large")
     triangle = np.tril(rng.standard_normal((k, k)), -1)
     triangle[np.diag_indices(k)] = np.sqrt(rng.chisquare(degrees - np.arange(k)))
-    root = solve_triangular(np.linalg.cholesky(inverse_scale), triangle, lower=True, trans="T")
+    root = solve_triangular(factor, triangle, lower=True, trans="T")
     return np.asarray(root @ root.T)
 
 

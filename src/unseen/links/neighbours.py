@@ -165,7 +165,15 @@ class Katz(NeighbourLinks):
         # Bound after `length` terms = scale * ratio^(length + 1).
         scale = weight / (self.lambda_max_**2 * (1.0 - ratio))
         if isinstance(self.length, str) and self.length == "auto":
-            wanted = math.log(tol * self.beta_**2 / scale) / math.log(ratio) - 1.0
+            # Logarithms one by one: a tiny beta has no square.
+            logs = math.log(tol), math.log(self.beta_), math.log(scale)
+            decay = math.log1p(ratio - 1.0) if ratio > 0.5 else logs[1] + math.log(self.lambda_max_)
+            wanted = (logs[0] + 2.0 * logs[1] - logs[2]) / decay - 1.0
+            if wanted > LONGEST_WALK:
+                raise ParameterError(
+                    f"beta={self.beta_!r} is so close to 1 / lambda_max that {wanted:.3g} steps of a walk "
+                    f"still count; make it smaller, or give a length of at most {LONGEST_WALK}"
+                )
             self.length_ = max(2, math.ceil(wanted))
         else:
             self.length_ = check_count("length", self.length, maximum=LONGEST_WALK)
