@@ -13,7 +13,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from unseen import kernels
 from unseen.exceptions import DivergedError
-from unseen.learned import all_finite
+from unseen.learned.kinds import all_finite
 from unseen.linalg.blocked import gram, matmul
 from unseen.typing import CSR, FloatArray
 
