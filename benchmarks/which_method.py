@@ -2,13 +2,18 @@
 
 python -m benchmarks which_method            all of them
 python -m benchmarks.which_method NAME ...   some; stored results of others stay
+
+``METHODS`` in the environment names methods, with ``|`` between them, that are run again or added; the splits
+are the same.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from sklearn.decomposition import PCA
@@ -16,7 +21,7 @@ from sklearn.decomposition import PCA
 from benchmarks._store import STORED, store, stored
 from papers.display import markdown
 from unseen.comparison import compare
-from unseen.comparison.candidates import TITLES
+from unseen.comparison.candidates import CANDIDATES, TITLES
 from unseen.comparison.result import Comparison, Entry
 from unseen.datasets import (
     load_bibtex,
@@ -108,8 +113,15 @@ def tables() -> dict[str, str]:
     return {"overview": overview(cases), **{name: one(found) for name, found in cases.items()}}
 
 
+def joined(before: dict[str, Any], found: Comparison) -> Comparison:
+    """A stored comparison with methods that ran later, in the order of all methods."""
+    entries = {entry.method: entry for entry in (*comparison(before).entries, *found.entries)}
+    return replace(found, entries=[entries[name] for name in CANDIDATES if name in entries])
+
+
 def main() -> None:
     asked = sys.argv[1:] if sys.argv[0].endswith("which_method.py") else []
+    methods = os.environ["METHODS"].split("|") if "METHODS" in os.environ else None
     results = {}
     if (STORED / "which_method.json").exists():
         results = stored("which_method")["cases"]
@@ -117,7 +129,9 @@ def main() -> None:
         X, y, options = CASES[name]()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = compare(X, y, repeats=REPEATS, n_jobs=1, verbose=1, **options)
+            found = compare(X, y, methods=methods, repeats=REPEATS, n_jobs=1, verbose=1, **options)
+        if methods is not None and name in results:
+            found = joined(results[name], found)
         results[name] = found.to_dict()
         print(name, found.recommendation(), flush=True)
         store(

@@ -15,7 +15,7 @@ from sphinx.ext import autosummary
 import unseen
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from docs import reference
+from docs import formulas, reference
 
 matplotlib.use("agg")
 # Pages of names that are gone would stay, and be reported as orphans.
@@ -107,20 +107,22 @@ LITERAL = re.compile(r"(``.*?``|`.*?`)")
 MARKUP = re.compile(r"\||(?<=\|_)\*|(?<=\w)_(?!\w)")
 NAMES = re.compile(r"\w[\w, ]* : ")
 SIGNATURE = re.compile(r'<dl>\n((?:<dd><em class="sig-param">.*?</dd>\n)+)</dl>')
-OBJECTIVE = re.compile(r"min\b.*\S   +\S")
 
 
 def plain_formulas(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     """Take formulas in docstrings as they stand, though bars, stars and underscores are markup."""
     out: list[str] = []
-    literal = objective = False
-    for line in lines:
+    objective: list[str] = []
+    literal = False
+    for line in [*lines, ""]:
         literal = literal and (line.startswith("    ") or not line.strip())
-        objective = bool(line.strip()) and (objective or bool(OBJECTIVE.match(line)))
+        if line.strip() and (objective or formulas.STARTS.match(line)):
+            objective.append(line)
+            continue
         if objective:
-            starts = not out or not out[-1].startswith("    ")
-            out += [".. code-block:: none", "", f"    {line}"] if starts else [f"    {line}"]
-        elif literal or line.lstrip().startswith((">>>", "...")) or NAMES.match(line):
+            out += [".. math::", "", *(f"    {part}" for part in formulas.objective(objective)), ""]
+            objective = []
+        if literal or line.lstrip().startswith((">>>", "...")) or NAMES.match(line):
             out.append(line)
         else:
             literal = line.rstrip().endswith("::")

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import json
 import re
-from functools import cache
 from pathlib import Path
-from typing import Any
 
+from docs import standings
 from unseen.docstrings import ENTRY, PARAMETERS
 
 ROOT = Path(__file__).parent.parent
-STORED = ROOT / "benchmarks" / "stored" / "which_method.json"
 OPTIONS = ROOT / "docs" / "api" / "options.rst"
 
 VALUES = ("BiasModel", "MatrixFactorization", "BayesianMF", "SoftImpute", "AugmentedMF")
@@ -88,6 +85,8 @@ AT_WORK = {
     ("OneBitMC", "LowDensityNMF", "Popularity"): ("/papers/pu",),
 }
 """Pages that show classes at work."""
+AS_PART = {"SPPMIEmbedding": "ExMLDS"}
+"""What is judged as a part of another class."""
 PATHS = {name: f"links.{name}" for name in LINKS}
 
 
@@ -120,40 +119,27 @@ def summary(name: str) -> str:
     return re.sub(r" \([^()]*\)(?=[.,:])", "", " ".join(text.split()))
 
 
-@cache
-def cases() -> Any:
-    """Stored comparisons by the name of the data."""
-    return json.loads(STORED.read_text(encoding="utf-8"))["cases"]
-
-
 def standing(name: str) -> list[tuple[str, str, str, str, str]]:
-    """Data, measure, score of this class, best simple baseline, best of all: a line for each comparison."""
+    """Data, measure, score of this class, best simple baseline, best of all: a line for each stored case."""
     lines = []
-    for data, case in cases().items():
-        measure, sign = case["measures"][0], -1 if case["greater_is_better"] else 1
-        scores = {
-            entry["method"]: (sum(entry["scores"][measure]) / len(entry["scores"][measure]), entry)
-            for entry in case["entries"]
-            if entry["scores"]
-        }
-        ours = [method for method, (_, entry) in scores.items() if entry["estimator"] == name]
-        if not ours:
-            continue
-        order = sorted(scores, key=lambda method: sign * scores[method][0])
-        mine = min(ours, key=order.index)
-        simple = next(method for method in order if scores[method][1]["simple"])
+    for case in standings.of(name):
+        ranked = case.ranked
+        mine = next(score for score in ranked if score.estimator == name)
+        simple = next((score for score in ranked if score.simple), None)
 
-        def told(method: str, scores: dict[str, Any] = scores) -> str:
-            return f"{scores[method][1]['estimator']} {scores[method][0]:.4g}"
+        def told(score: standings.Score | None, mine: standings.Score = mine) -> str:
+            if score is None:
+                return "none run"
+            return "itself" if score is mine else f"{score.label} {score.value:.4g}"
 
-        figure = f"{scores[mine][0]:.4g}"
+        figure = f"{mine.value:.4g}"
         lines.append(
             (
-                data,
-                f"{measure}, {'more' if sign < 0 else 'less'} is better",
-                f"**{figure}**" if mine == order[0] else figure,
-                "itself" if simple == mine else told(simple),
-                "itself" if mine == order[0] else told(order[0]),
+                f":doc:`{case.data} <{case.page}>`",
+                f"{case.measure}, {'more' if case.greater else 'less'} is better",
+                f"**{figure}**" if mine is ranked[0] else figure,
+                told(simple),
+                told(ranked[0]),
             )
         )
     return lines
@@ -161,16 +147,17 @@ def standing(name: str) -> list[tuple[str, str, str, str, str]]:
 
 def what_it_is_good_at(name: str) -> list[str]:
     """Notes with the table of stored comparisons, and links to the pages that show the class at work."""
-    lines, shown = standing(name), pages(name)
+    lines, shown = standing(AS_PART.get(name, name)), pages(name)
     if not lines and not shown:
         return []
     out = ["", ".. rubric:: What it is good at", ""]
     if lines:
         head = ("data", "measure", name, "best simple baseline", "best of all")
+        whole = AS_PART.get(name)
         out += [
-            "Means over held-out parts, settings chosen inside the training part: what "
-            ":func:`unseen.comparison.compare` found on public data. :doc:`/guide/which_method` has the "
-            "intervals and the seconds.",
+            f"As the first step of :class:`~unseen.{whole}`, whose scores these are." if whole else "",
+            "From stored runs on held-out data; the page behind the name of the data says how settings were "
+            "chosen, and has the spread.",
             "",
             ".. list-table::",
             "   :header-rows: 1",

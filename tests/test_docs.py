@@ -128,44 +128,6 @@ def run_sessions(name: str, capsys: pytest.CaptureFixture[str]) -> None:
         assert same, f"{command}\n{printed}"
 
 
-BLOCK = re.compile(
-    r"^```python\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?",
-    re.DOTALL | re.MULTILINE,
-)
-NOT_RUN = {"coming_from": "other libraries", "distributed": "a cluster", "gpu": "a CUDA device"}
-"""What the Python blocks of a page need; here it is only seen that they are Python. Sessions always run."""
-WITH_BLOCKS = [
-    page for page in [*PAGES, ROOT / "README.md"] if BLOCK.search(page.read_text(encoding="utf-8"))
-]
-
-
-@pytest.mark.parametrize("page", WITH_BLOCKS, ids=lambda page: page.stem)
-def test_blocks_of_pages_print_what_stands_below_them(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_ratings(tmp_path / "ratings.csv")
-    for source, expected in BLOCK.findall(page.read_text(encoding="utf-8")):
-        code = compile(source, str(page), "exec")
-        if page.stem in NOT_RUN:
-            continue
-        exec(code, {"__name__": "__main__"})
-        printed = capsys.readouterr().out
-        assert printed.strip() == expected.strip() if expected else printed.strip()
-
-
-def write_ratings(path: Path) -> None:
-    """What a reader has at hand: people, films and stars."""
-    people, films = ["Ann", "Bob", *"CDEFGHIJKLMNOPQRST"], ["Alien", "Brazil", *"cdefghijklmn"]
-    lines = [
-        f"{person},{film},{1 + (i * j) % 5}"
-        for i, person in enumerate(people)
-        for j, film in enumerate(films)
-        if (i + 2 * j) % 3
-    ]
-    path.write_text("\n".join(["user,film,stars", *lines, ""]), encoding="utf-8")
-
-
 @pytest.mark.parametrize("name", PUBLIC_MODULES)
 def test_every_public_name_is_in_the_reference(name: str) -> None:
     pages = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "api").glob("*.rst"))

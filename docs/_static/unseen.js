@@ -28,11 +28,26 @@ function addFilter(table, rows) {
   (table.closest(".pst-scrollable-table-container") ?? table).before(bar);
 }
 
+// Phones hide scroll bars: a table that is wider than the page says that there is more.
+function hint(table) {
+  const wide = table.scrollWidth > table.clientWidth + 1;
+  const above = table.previousElementSibling;
+  const there = above?.classList.contains("scroll-hint");
+  if (wide && !there) {
+    const line = document.createElement("p");
+    line.className = "scroll-hint";
+    line.textContent = "wider than the page: more to the right \u2192";
+    table.before(line);
+  } else if (!wide && there) above.remove();
+}
+
 document.addEventListener("DOMContentLoaded", () => {
   // What scrolls can be reached by the keyboard; the theme sees to blocks of code.
   for (const box of document.querySelectorAll(".bd-article table, mjx-container[display]")) box.tabIndex = 0;
   // Pictures of the gallery hide the text of their links.
   for (const link of document.querySelectorAll(".sphx-glr-thumbcontainer a")) link.setAttribute("aria-label", link.textContent);
+  const watch = new ResizeObserver((seen) => seen.forEach((entry) => hint(entry.target)));
+  for (const table of document.querySelectorAll(".bd-article table")) watch.observe(table);
   for (const table of document.querySelectorAll("table")) {
     const heads = [...table.querySelectorAll("thead th")].map((head) => head.textContent.trim());
     const place = heads.indexOf("verdict");
