@@ -113,9 +113,10 @@ def tables() -> dict[str, str]:
     return {"overview": overview(cases), **{name: one(found) for name, found in cases.items()}}
 
 
-def joined(before: dict[str, Any], found: Comparison) -> Comparison:
-    """A stored comparison with methods that ran later, in the order of all methods."""
-    entries = {entry.method: entry for entry in (*comparison(before).entries, *found.entries)}
+def joined(before: dict[str, Any], found: Comparison, asked: list[str]) -> Comparison:
+    """A stored comparison with methods that were asked for later, in the order of all methods."""
+    later = [entry for entry in found.entries if entry.method in asked]
+    entries = {entry.method: entry for entry in (*comparison(before).entries, *later)}
     return replace(found, entries=[entries[name] for name in CANDIDATES if name in entries])
 
 
@@ -131,7 +132,7 @@ def main() -> None:
             warnings.simplefilter("ignore")
             found = compare(X, y, methods=methods, repeats=REPEATS, n_jobs=1, verbose=1, **options)
         if methods is not None and name in results:
-            found = joined(results[name], found)
+            found = joined(results[name], found, methods)
         results[name] = found.to_dict()
         print(name, found.recommendation(), flush=True)
         store(
