@@ -13,7 +13,7 @@ import re
 from pathlib import Path
 
 from docs import standings
-from unseen.docstrings import ENTRY, PARAMETERS
+from unseen.docstrings import CLASSIFIERS, ENTRY, PARAMETERS, Descriptions
 
 ROOT = Path(__file__).parent.parent
 OPTIONS = ROOT / "docs" / "api" / "options.rst"
@@ -85,6 +85,8 @@ AT_WORK = {
     ("OneBitMC", "LowDensityNMF", "Popularity"): ("/papers/pu",),
 }
 """Pages that show classes at work."""
+ESSENTIAL = ("rank", "n_clusters", "intercept", "standardize")
+"""Shared options that say what a model is; they stay among the parameters of each class."""
 AS_PART = {"SPPMIEmbedding": "ExMLDS"}
 """What is judged as a part of another class."""
 PATHS = {name: f"links.{name}" for name in LINKS}
@@ -188,8 +190,8 @@ def shared_apart(lines: list[str]) -> list[str]:
         while after < end and (lines[after].startswith(" ") or not lines[after].strip()):
             after += 1
         entry = [line for line in lines[place:after] if line.strip()]
-        found = ENTRY.match(f"    {lines[place]}")
-        named = found is not None and found[1] in PARAMETERS
+        found = ENTRY.match(lines[place])
+        named = found is not None and found[1] in PARAMETERS and found[1] not in ESSENTIAL
         meaning = " ".join(line.strip() for line in entry[1:])
         (shared if named and found and meaning == PARAMETERS[found[1]][1] else own).extend(entry)
         place = after
@@ -207,16 +209,22 @@ def options() -> str:
         "These mean the same wherever they occur; the page of a class lists them as other parameters,",
         "with its own defaults. What a class describes itself under one of these names differs there.",
         "",
-        ".. list-table::",
-        "   :header-rows: 1",
+        *table_of(PARAMETERS),
         "",
-        "   * - option",
-        "     - type",
-        "     - meaning",
+        "Multi-label classifiers",
+        "-----------------------",
+        "",
+        *table_of({name: told for name, told in CLASSIFIERS.items() if name not in PARAMETERS}),
     ]
-    for name, (kind, meaning) in PARAMETERS.items():
-        out += [f"   * - ``{name}``", f"     - {kind}", f"     - {meaning}"]
     return "\n".join([*out, ""])
+
+
+def table_of(shared: Descriptions) -> list[str]:
+    """A line for each option."""
+    out = [".. list-table::", "   :header-rows: 1", "", "   * - option", "     - type", "     - meaning"]
+    for name, (kind, meaning) in shared.items():
+        out += [f"   * - ``{name}``", f"     - {kind}", f"     - {meaning}"]
+    return out
 
 
 if __name__ == "__main__":
