@@ -64,6 +64,7 @@ figure img { display: block; width: 100%; height: auto; background: #ffffff; bor
 figcaption { font-size: .9rem; padding: .35rem .1rem; }
 @media (max-width: 40rem) { th, td { padding: .35rem .4rem; font-size: .85rem; }
   .hint { display: block; }
+  .wide figure img { width: 36rem; max-width: none; }
   .words thead { display: none; }
   .words tr { display: block; padding: .5rem 0; border-bottom: 1px solid var(--line); }
   .words td { display: block; border: 0; padding: .1rem .4rem; }
@@ -276,8 +277,9 @@ class Report:
         self._parts.append(f'<div class="figures{" wide" if wide else ""}">')
         for figure, caption in figures:
             source = f"data:image/svg+xml;base64,{_svg(figure)}"
+            hint = '<p class="hint">Wide picture: it scrolls sideways.</p>' if wide else ""
             self._parts.append(
-                f'<figure><div class="scroll"><img alt="{escape(caption)}" src="{source}"></div>'
+                f'<figure>{hint}<div class="scroll" tabindex="0"><img alt="{escape(caption)}" src="{source}"></div>'
                 f"<figcaption>{escape(caption)}</figcaption></figure>"
             )
         self._parts.append("</div>")
