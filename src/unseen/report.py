@@ -15,6 +15,8 @@ Kind = Literal["good", "partly", "bad", "open"]
 """How something turned out; always shown with a word beside the colour."""
 WIDE = 4
 """Columns of a table that fit on a telephone."""
+LONG = 2
+"""Times its height that a picture may be wide there."""
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1c2430; --soft: #5a6676; --line: #d9dfe7; --page: #ffffff;
@@ -64,7 +66,8 @@ figure img { display: block; width: 100%; height: auto; background: #ffffff; bor
 figcaption { font-size: .9rem; padding: .35rem .1rem; }
 @media (max-width: 40rem) { th, td { padding: .35rem .4rem; font-size: .85rem; }
   .hint { display: block; }
-  .wide figure img { width: 36rem; max-width: none; }
+  .long img { width: 40rem; max-width: none; }
+  td:first-child { min-width: 8rem; }
   .words thead { display: none; }
   .words tr { display: block; padding: .5rem 0; border-bottom: 1px solid var(--line); }
   .words td { display: block; border: 0; padding: .1rem .4rem; }
@@ -277,11 +280,12 @@ class Report:
         self._parts.append(f'<div class="figures{" wide" if wide else ""}">')
         for figure, caption in figures:
             source = f"data:image/svg+xml;base64,{_svg(figure)}"
-            hint = '<p class="hint">Wide picture: it scrolls sideways.</p>' if wide else ""
-            self._parts.append(
-                f'<figure>{hint}<div class="scroll" tabindex="0"><img alt="{escape(caption)}" src="{source}"></div>'
-                f"<figcaption>{escape(caption)}</figcaption></figure>"
-            )
+            width, height = figure.get_size_inches()
+            drawn = f'<img alt="{escape(caption)}" src="{source}">'
+            if width > LONG * height:  # shrunk to a telephone, nobody could read its words
+                hint = '<p class="hint">Wide picture: it scrolls sideways.</p>'
+                drawn = f'{hint}<div class="scroll long" tabindex="0">{drawn}</div>'
+            self._parts.append(f"<figure>{drawn}<figcaption>{escape(caption)}</figcaption></figure>")
         self._parts.append("</div>")
         return self
 
