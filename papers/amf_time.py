@@ -20,6 +20,7 @@ from unseen import Observations
 from unseen.datasets import load_ml100k
 from unseen.sensing import HashedMap, Law, SampledFit, col_step, residuals, row_step, split
 from unseen.sensing.law import n_constraints
+from unseen.typing import FloatArray
 
 __all__ = ["EXPERIMENT"]
 
@@ -66,6 +67,8 @@ def one(c0: float) -> list[Row]:
     for count in SHARDS:
         shards = split(fit, count)
         rng = np.random.default_rng(0)
+        left: FloatArray
+        right: FloatArray
         left, right = (rng.standard_normal((size, RANK)) / RANK for size in cells.shape)
         kept = residuals(shards, left, right)
         work, longest = [], []

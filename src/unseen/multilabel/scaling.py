@@ -105,8 +105,8 @@ def _squares(X: Features) -> FloatArray:
         dense: FloatArray = np.einsum("ij,ij->i", X, X, dtype=np.float64)
         return dense
     rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-    found: FloatArray = np.bincount(rows, weights=np.square(X.data, dtype=np.float64), minlength=X.shape[0])
-    return found
+    weights = np.square(X.data, dtype=np.float64)
+    return np.bincount(rows, weights, minlength=X.shape[0]).astype(np.float64, copy=False)
 
 
 def unit_csr(csr: CSR) -> CSR:
