@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 import unseen
-from unseen import BiasMC, MatrixFactorization, Observations
+from unseen import BiasMC, MatrixFactorization, Observations, SpectralFilter
 from unseen.data import Vocabulary
 from unseen.exceptions import DataWarning, InvalidDataError, NotFittedError, NotInductiveError, ParameterError
 from unseen.links import (
@@ -25,6 +25,7 @@ from unseen.links import (
     link_curve,
     top_links,
 )
+from unseen.links import blend as blend_module
 from unseen.links import top as top_module
 
 N = 40
@@ -138,6 +139,25 @@ def test_top_links_of_a_model_that_is_not_symmetric() -> None:
     np.testing.assert_array_equal(found.pairs, brute_force((scores + scores.T) / 2, 50, DENSE > 0))
     one_sided = brute_force(scores, 50, DENSE > 0)
     assert not np.array_equal(found.pairs, one_sided)
+
+
+@pytest.mark.parametrize("small_blocks", [False, True])
+def test_rows_that_are_not_symmetric_are_averaged_over_both_directions(
+    small_blocks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if small_blocks:
+        monkeypatch.setattr(top_module, "MAX_BLOCK_NODES", 7)
+        monkeypatch.setattr(blend_module, "ROWS_AT_A_TIME", 7)
+    model = SpectralFilter(4, neighbor_power=1.5, list_power=0.0, random_state=0).fit(graph())
+    scores = model.score_rows(np.arange(len(DENSE)))
+    assert np.abs(scores - scores.T).max() > 1e-6
+    both = np.round((scores + scores.T) / 2, 9)
+    found = top_links(model, 50, exclude=graph())
+    np.testing.assert_array_equal(found.pairs, brute_force(both, 50, DENSE > 0))
+    assert not np.array_equal(found.pairs, brute_force(np.round(scores, 9), 50, DENSE > 0))
+    blend = BlendedLinks([model], weights=[2.0]).fit(graph())
+    np.testing.assert_allclose(blend.score_rows(np.arange(len(DENSE))), scores + scores.T, atol=1e-9)
+    np.testing.assert_array_equal(top_links(blend, 50, exclude=graph()).pairs, found.pairs)
 
 
 @settings(max_examples=40, deadline=None)

@@ -18,6 +18,9 @@ from unseen.validation import check_positive, check_several
 
 __all__ = ["BlendedLinks"]
 
+ROWS_AT_A_TIME = 1024
+"""Rows of the other direction of a model whose scores have one."""
+
 
 class BlendedLinks(NeighbourLinks):
     """Weighted sum of the scores of several models.
@@ -114,6 +117,13 @@ def _rows_of(model: Any, rows: Any) -> FloatArray:
     """Symmetric scores of whole rows, of any completer."""
     if hasattr(model, "score_rows"):
         scores: FloatArray = model.score_rows(rows, positions=True)
+        if getattr(model, "symmetric_scores", False):
+            return scores
+        every = np.arange(model.n_features_in_)
+        for start in range(0, every.size, ROWS_AT_A_TIME):
+            part = every[start : start + ROWS_AT_A_TIME]
+            back = model.score_rows(part, positions=True)[:, rows]
+            scores[:, part] = (scores[:, part] + back.T) * scores.dtype.type(0.5)
         return scores
     left, right = model.row_factors_, model.col_factors_
     forward: FloatArray = left[rows] @ right.T

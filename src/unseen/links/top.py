@@ -88,6 +88,27 @@ class RowScores:
         return rows[:, start:]
 
 
+class AveragedRows:
+    """Rows of models whose scores have a direction, averaged over both.
+
+    The other direction of a block is one of columns, for which all later rows are scored: as many passes over
+    the rows as there are blocks, half of them on average.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+
+    def block(self, start: int, stop: int) -> FloatArray:
+        n = int(self._model.n_features_in_)
+        forward = self._model.score_rows(np.arange(start, stop), positions=True)[:, start:]
+        out: FloatArray = forward * forward.dtype.type(0.5)
+        for first in range(start, n, MAX_BLOCK_NODES):
+            rows = np.arange(first, min(first + MAX_BLOCK_NODES, n))
+            back = self._model.score_rows(rows, positions=True)[:, start:stop]
+            out[:, rows - start] += back.T * out.dtype.type(0.5)
+        return out
+
+
 class Best:
     """The k best pairs seen so far.
 
@@ -207,7 +228,8 @@ def _barred(model: Any, exclude: Any, n: int, positions: bool) -> CSR:
 def _pair_scores(model: Any, n_threads: int) -> tuple[int, np.dtype[Any], PairScores]:
     if hasattr(model, "score_rows"):
         scores = model.score_rows([0], positions=True)
-        return int(model.n_features_in_), np.dtype(scores.dtype), RowScores(model)
+        rows = RowScores if getattr(model, "symmetric_scores", False) else AveragedRows
+        return int(model.n_features_in_), np.dtype(scores.dtype), rows(model)
     left, right = model.row_factors_, model.col_factors_
     if left.shape[0] != right.shape[0]:
         raise InvalidDataError(
