@@ -58,6 +58,7 @@ def tables() -> dict[str, str]:
         "degrees": _by_power("degrees"),
         "backgrounds": _by_power("backgrounds"),
         "searches": _searches(),
+        "links": _links(),
     }
 
 
@@ -90,6 +91,8 @@ def _lists() -> Iterator[list[str]]:
         ("gowalla", "`SpectralFilter`", GOWALLA),
         ("gowalla_blend_narrow", "`Blend` of the first and `BiasMC`", GOWALLA),
         ("gowalla_blend", "the same, `BiasMC` chosen among more settings", GOWALLA),
+        ("gowalla_by_row", "`SpectralFilter`, chosen on a fifth of the cells of every row", GOWALLA),
+        ("gowalla_blend_by_row", "`Blend` of that and of the `BiasMC` above", GOWALLA),
     ):
         if name in parts:
             part = parts[name]
@@ -179,21 +182,45 @@ def _by_power(name: str) -> str:
 
 
 def _searches() -> str:
-    part = _parts().get("searches")
-    if part is None:
-        return "Not measured yet: `python -m benchmarks lists`."
+    part = _parts().get("searches", {})
     lines = []
     for name, runs in part.items():
-        if not isinstance(runs, list):
+        if not isinstance(runs, list) or not runs:
             continue
         by_kind = [[run for run in runs if run["search"] == kind] for kind in ("GridSearch", "HalvingSearch")]
-        scores = [f"{found[0]['score']:.4f}" for found in by_kind]
+        scores = [f"{np.mean([run['score'] for run in found]):.4f}" for found in by_kind]
         seconds = [np.array([run["cpu_seconds"] for run in found]) for found in by_kind]
-        spent = [f"{np.median(found):.1f}" for found in seconds]
-        lines.append([name, *scores, *spent, f"{np.median(seconds[0] / seconds[1]):.1f}"])
+        spent = [f"{found.mean():.1f}" for found in seconds]
+        ratios = seconds[0] / seconds[1]
+        lines.append(
+            [name, str(runs[0]["candidates"]), str(len(ratios)), *scores, *spent,
+             f"{ratios.mean():.1f} ({ratios.min():.1f} to {ratios.max():.1f})"]
+        )  # fmt: skip
+    if not lines:
+        return "Not measured yet: `python -m benchmarks lists`."
     kinds = ("grid", "halving")
-    head = ["data", *(f"validation, {kind}" for kind in kinds), *(f"CPU s, {kind}" for kind in kinds)]
-    return markdown([*head, "times less"], lines)
+    head = [*(f"validation, {kind}" for kind in kinds), *(f"CPU s, {kind}" for kind in kinds)]
+    return markdown(["data", "candidates", "draws", *head, "times less"], lines)
+
+
+def _links() -> str:
+    """Share of test links that one model misses."""
+    part = _parts().get("links", {})
+    lines = []
+    for graph, runs in part.items():
+        if not isinstance(runs, list) or not runs:
+            continue
+        for place, model in enumerate(line["model"] for line in runs[0]["models"]):
+            own = [run["models"][place] for run in runs]
+            missed = [line["fnr"] for line in own]
+            lines.append(
+                [graph, model, str(len(runs)), f"{np.mean(missed):.3f} ± {np.std(missed):.3f}",
+                 f"{np.mean([line['cpu_seconds'] for line in own]):.0f}",
+                 f"{max(line['peak_gib'] for line in own):.1f}"]
+            )  # fmt: skip
+    if not lines:
+        return "Not measured yet: `python -m benchmarks lists`."
+    return markdown(["graph", "model", "splits", "test links missed", "CPU s a split", "GiB"], lines)
 
 
 def _settings(settings: dict[str, Any]) -> str:
