@@ -15,7 +15,7 @@ from browser import Browser, browser, why_no_browser
 from serve_models import COLS, ROWS, Small
 
 import unseen
-from unseen import IMC, Observations, Vocabulary
+from unseen import IMC, BayesianMF, BiasModel, Observations, Vocabulary
 from unseen.serve import create_app
 from unseen.serve.run import open_socket
 
@@ -280,6 +280,40 @@ def test_a_new_row_by_its_features(window: Browser, tmp_path: Path) -> None:
         window.click("#row-list tbody td:last-child button")
         window.until("!document.getElementById('why').hidden")
         assert "age (row)" in texts(window, "#why .bar > :first-child")
+        assert not window.errors()
+
+
+def test_a_model_without_factors_shows_what_it_has(window: Browser, small: Small) -> None:
+    model = BiasModel().fit(small.cells)
+    with at_address(create_app(model)) as address:
+        window.errors()
+        window.open(address)
+        window.until("document.body.dataset.ready")
+        assert texts(window, "[role=tab]:not([hidden])") == ["Look up a user", "Try it yourself", "New user"]
+        window.click("#view-row .starts button")
+        window.until("document.querySelectorAll('#row-list tbody tr').length")
+        window.click("#row-list tbody td:last-child button")
+        window.until("!document.getElementById('why').hidden")
+        window.click("#tab-row")
+        window.press("right")
+        assert window.run("return document.activeElement.id") == "tab-try"
+        assert not window.errors()
+
+
+def test_how_sure_a_mean_over_draws_is(window: Browser, small: Small, tmp_path: Path) -> None:
+    BayesianMF(2, n_samples=5, burn_in=5, random_state=0).fit(small.cells).save(
+        tmp_path / "model", cells=True
+    )
+    with at_address(create_app(unseen.load(tmp_path / "model"))) as address:
+        window.errors()
+        window.open(address)
+        window.until("document.body.dataset.ready")
+        window.click("#view-row .starts button")
+        window.until("document.querySelectorAll('#row-list tbody tr').length")
+        assert texts(window, "#row-list th.sure") == ["90 % of values"]
+        window.click("#row-list tbody td:last-child button")
+        window.until("!document.getElementById('why').hidden")
+        assert "of values lie between" in " ".join(texts(window, "#why .hint"))
         assert not window.errors()
 
 

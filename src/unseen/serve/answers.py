@@ -14,7 +14,7 @@ from unseen import kernels
 from unseen.data import Observations
 from unseen.data.ids import SeenCells, Side
 from unseen.diagnostics.curvature import why_no_curvature
-from unseen.exceptions import InvalidDataError
+from unseen.exceptions import InvalidDataError, UnsupportedComposition
 from unseen.parallel import one_blas_thread
 from unseen.serve.approximate import QUERIES, Approximate, ColumnIndex
 from unseen.serve.contributions import contributions
@@ -146,6 +146,7 @@ class Served:
             "knows_seen_cells": self.seen is not None,
             "explains": hasattr(type(model), "explain"),
             "spread": self.spread_of,
+            "compares": self.compares,
             "row_features": features.names,
             "typical_row": None if features.spread is None else features.spread[0].tolist(),
             "new_rows_by_cells": not features.names,
@@ -369,23 +370,31 @@ class Served:
 
     def similar(self, side: Side, picked: IndexArray, k: int) -> Lists:
         """Nearest others of each, by the cosine of their factors."""
-        if self.model._directions(side).shape[1] == 0:
+        if not self.compares:
             raise RequestError(f"a {type(self.model).__name__} has no factors to compare {side}s by")
         ask = self.model.similar_rows if side == "row" else self.model.similar_cols
         ids, scores = ask(picked, k, positions=True)
         return ids, scores
 
     @cached_property
+    def compares(self) -> bool:
+        """Whether rows and columns have factors to compare them by."""
+        try:
+            return all(self.model._directions(side).shape[1] for side in self.ids)
+        except UnsupportedComposition:
+            return False
+
+    @cached_property
     def places(self) -> FloatArray:
         """Columns in the plane of the two directions in which their factors differ most."""
+        if not self.compares:
+            raise RequestError(f"a {type(self.model).__name__} has no factors to make a map of")
         factors = self.model._directions("col")
         middle = factors.mean(axis=0, dtype=np.float64)
         with one_blas_thread():
             gram = factors.T @ factors.astype(np.float64) / len(factors) - np.outer(middle, middle)
             _, vectors = np.linalg.eigh(gram)
             axes = vectors[:, ::-1][:, :2]
-            if axes.shape[1] == 0:
-                raise RequestError(f"a {type(self.model).__name__} has no factors to make a map of")
             axes *= np.where(axes[np.abs(axes).argmax(axis=0), range(axes.shape[1])] < 0, -1.0, 1.0)
             flat = factors @ axes - middle @ axes
         return np.hstack([flat, np.zeros((len(flat), 2 - flat.shape[1]))])

@@ -140,6 +140,7 @@ function fill(table, items, cells) {
 }
 
 const linked = (entry, choose) => {
+  if (choose === showColumn && !about.compares) return make("span", {}, ...named(entry));
   const link = make("button", { className: "link", type: "button" }, ...named(entry));
   link.addEventListener("click", () => choose(entry));
   return link;
@@ -169,7 +170,7 @@ const showRow = (entry) => run("row", async () => {
   const body = { rows: [entry.id], k: 20 };
   const [lists, near, seen] = await Promise.all([
     ask("/v1/recommend", about.spread ? { ...body, std: true } : body),
-    ask("/v1/similar", { rows: [entry.id], k: 8 }).catch(() => null),
+    about.compares ? ask("/v1/similar", { rows: [entry.id], k: 8 }) : null,
     ask(`/v1/seen?row=${encodeURIComponent(entry.id)}`),
   ]);
   return () => {
@@ -371,6 +372,7 @@ run("start", async () => {
     if (about.n_cells !== null) facts.push(`${about.n_cells.toLocaleString()} known cells`);
     if (about.row_features.length) facts.push(`${about.row_features.length.toLocaleString()} features of a ${about.row}`);
     $("facts").replaceChildren(...facts.map((fact) => make("li", {}, fact)));
+    for (const name of ["col", "map"]) $(`tab-${name}`).hidden = !about.compares;
     for (const word of document.querySelectorAll("[data-word]")) word.textContent = about[word.dataset.word];
     for (const place of document.querySelectorAll(".finder")) {
       const found = { row: showRow, col: showColumn, try: pick, map: onMap };
