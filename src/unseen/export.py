@@ -1,4 +1,4 @@
-"""Factors for other programs: Parquet, NumPy, and a matrix product in ONNX."""
+"""Models for other programs: factors in Parquet, NumPy or ONNX, and a function for MLflow."""
 
 from __future__ import annotations
 
@@ -167,3 +167,43 @@ def _onnx(right: FloatArray) -> bytes:
         + _block(12, _tensor_type("scores", kind, ("n", count)))
     )
     return _number(1, 8) + _block(2, "unseen") + _block(7, graph) + _block(8, _block(1, "") + _number(2, 13))
+
+
+# -- MLflow: what its loader of Python functions asks a module for ---------------------
+
+
+class _Function:
+    """A model as MLflow calls it."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+
+    def predict(self, frame: Any, params: dict[str, Any] | None = None) -> Any:
+        """Predictions for pairs; lists for rows alone.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            A column of row ids and one of column ids, named as in the training data ("row" and "col" where
+            that had no names). Without the second, lists are asked for.
+        params : dict, optional
+            ``{"k": 20}`` for lists of so many, 10 by default. MLflow hands on what the signature names.
+        """
+        params = params or {}
+        if unknown := set(params) - {"k"}:
+            raise ParameterError(f"params: k is accepted, got {', '.join(sorted(unknown))}")
+        origin = getattr(self._model, "origin_", None)
+        row, col = (getattr(origin, side, side) for side in ("row", "col"))
+        if row not in frame:
+            raise InvalidDataError(f"the frame lacks the column {row!r}; it has {list(frame)}")
+        rows = np.asarray(frame[row])
+        if col not in frame:
+            return self._model.recommend(rows, params.get("k", 10), as_frame=True)
+        return self._model.predict_entries(rows, np.asarray(frame[col]))
+
+
+def _load_pyfunc(path: str) -> _Function:
+    """The saved model at a path, for ``mlflow.pyfunc.save_model(loader_module="unseen.export")``."""
+    import unseen
+
+    return _Function(unseen.load(path))

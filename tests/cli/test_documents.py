@@ -7,14 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from cli_files import Files, Run
 from pyarrow import parquet
 from scipy import sparse
 
 import unseen
+from unseen import MatrixFactorization, Observations
 from unseen.card import Card, model_card, scores
-from unseen.export import export
+from unseen.datasets import make_ratings
+from unseen.exceptions import InvalidDataError, ParameterError
+from unseen.export import _load_pyfunc, export
 
 
 def test_a_card_says_what_the_model_is(run: Run, model: Path, files: Files) -> None:
@@ -133,3 +137,45 @@ def test_what_cannot_be_exported(run: Run, model: Path, tmp_path: Path) -> None:
         "something else" in run("export", model, "--to", "parquet", "--out", tmp_path / "taken", code=1).err
     )
     assert (tmp_path / "taken" / "notes.txt").read_text() == "mine"
+
+
+# -- MLflow ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def stars() -> pd.DataFrame:
+    cells = make_ratings(30, 20, random_state=0).observations
+    names = {"user": [f"u{i}" for i in cells.rows], "film": [f"f{j}" for j in cells.indices]}
+    return pd.DataFrame({**names, "stars": cells.values})
+
+
+def test_what_mlflow_loads_predicts_and_lists(stars: pd.DataFrame, tmp_path: Path) -> None:
+    cells = Observations.from_frame(stars, row="user", col="film", value="stars")
+    model = MatrixFactorization(2, reg=2.0, random_state=0).fit(cells)
+    model.save(tmp_path / "model")
+    function = _load_pyfunc(str(tmp_path / "model"))
+    asked = stars.iloc[:5]
+    np.testing.assert_allclose(function.predict(asked), model.predict_entries(asked.user, asked.film))
+    rows = asked[["user"]].drop_duplicates()
+    listed = function.predict(rows, {"k": 3})
+    assert list(listed.columns[:2]) == ["user", "film"]
+    assert len(listed) == 3 * len(rows)
+    assert len(function.predict(rows)) == 10 * len(rows)
+    with pytest.raises(InvalidDataError, match="lacks the column 'user'"):
+        function.predict(asked[["film"]])
+    with pytest.raises(ParameterError, match="params: k is accepted, got n"):
+        function.predict(asked, {"n": 3})
+
+
+def test_mlflow_itself(stars: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pyfunc = pytest.importorskip("mlflow.pyfunc")
+    monkeypatch.chdir(tmp_path)
+    cells = Observations.from_frame(stars, row="user", col="film", value="stars")
+    model = MatrixFactorization(2, reg=2.0, random_state=0).fit(cells)
+    model.save(tmp_path / "model")
+    told = {"loader_module": "unseen.export", "pip_requirements": ["unseen"]}
+    pyfunc.save_model(tmp_path / "kept", data_path=tmp_path / "model", **told)
+    asked = stars.iloc[:5]
+    function = pyfunc.load_model(str(tmp_path / "kept"))
+    np.testing.assert_allclose(function.predict(asked), model.predict_entries(asked.user, asked.film))
+    assert len(function.predict(asked[["user"]].iloc[:1])) == 10

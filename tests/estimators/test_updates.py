@@ -14,11 +14,15 @@ from unseen import (
     BiasMC,
     BiasModel,
     Completion,
+    DirtyIMC,
     LowRank,
     MatrixFactorization,
+    Maxide,
+    MixedLinear,
     Observations,
     Ridge,
     SoftImpute,
+    SparseBilinear,
     Term,
 )
 from unseen.cores import Full
@@ -490,3 +494,38 @@ def test_columns_that_are_new_or_lost_a_cell_are_always_solved() -> None:
     assert later.nnz > 0
     assert model.col_factors_[last].any()
     assert (model.col_factors_[longest] != before[longest]).any()
+
+
+# -- convex models ---------------------------------------------------------------------
+
+CONVEX = [
+    (SoftImpute(5.0, center="none", max_iter=1000), False),
+    (Maxide(0.3, center="none", max_iter=1000), True),
+    (DirtyIMC(3.0, 10.0, center="none", max_iter=1000), True),
+    (MixedLinear(3.0, 5.0, constraint="soft", max_iter=1000), True),
+    (SparseBilinear(0.5, max_iter=1000), True),
+]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("model", "features"), CONVEX, ids=lambda one: type(one).__name__)
+def test_convex_models_go_on_to_a_certified_gap(model: Completion, features: bool) -> None:
+    """From where they stand: no more sweeps than a new fit, and as near to the optimum."""
+    first, later = split(RATINGS.observations)
+    known = {"row_features": RATINGS.row_features, "col_features": RATINGS.col_features} if features else {}
+    model = clone(model).fit(first, **known).partial_fit(later)
+    refit = clone(model).fit(RATINGS.observations, **known)
+    gaps = [one.certificate_.gap / one.certificate_.objective for one in (model, refit)]
+    assert gaps[0] <= max(gaps[1], 1e-3) * 2
+    assert model.n_iter_ <= refit.n_iter_
+    best = max(one.certificate_.bound for one in (model, refit))
+    for one in (model, refit):  # a bound holds for whatever was found for these cells
+        assert best <= one.certificate_.objective * (1 + 1e-9)
+    assert model.drift_ == 0.0
+
+
+def test_a_penalty_that_was_chosen_is_kept_where_factors_are_solved_for() -> None:
+    first, later = split(RATINGS.observations)
+    model = MatrixFactorization(3, random_state=0).fit(first)
+    chosen = model.reg_
+    assert model.partial_fit(later).reg_ == chosen
