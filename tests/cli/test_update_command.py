@@ -103,3 +103,17 @@ def test_updates_at_the_same_time_lose_nothing(files, fitted, tmp_path):
     model = unseen.load(fitted)
     assert len(model.row_ids_) == len(USERS) + 6
     assert model.n_features_in_ == N_COLS
+
+
+def test_models_without_factors_are_updated_too(run, tmp_path):
+    """Lists by likeness of columns: new cells are taken in by a fit to all of them."""
+    clicks = pd.DataFrame(
+        {"user": [f"u{i % 12}" for i in range(60)], "page": [f"p{i % 7}" for i in range(60)]}
+    )
+    clicks.drop_duplicates().to_csv(tmp_path / "clicks.csv", index=False)
+    model = tmp_path / "model"
+    run("fit", tmp_path / "clicks.csv", "-o", model, "--method", "spectral-filter", "--rank", 3)
+    (tmp_path / "later.csv").write_text("user,page\nnew,p1\nnew,p2\nu1,p99\n")
+    told = run("update", model, tmp_path / "later.csv", "--json").document
+    assert (told["n_new_rows"], told["n_new_cols"], told["drift"]) == (1, 1, 0.0)
+    assert "new" in run("recommend", model, "--rows", "new", "-k", 2, "--json").out

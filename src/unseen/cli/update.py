@@ -75,7 +75,7 @@ def update(
             )
         header = o.has_header(no_header)
         cells = None
-        before = model.row_factors_.shape[0], model.n_features_in_
+        before = model._n_rows(), model.n_features_in_
         if data is not None:
             file = like_training(
                 model,
@@ -113,7 +113,7 @@ def update(
         model.save(target or model_path, cells=True)
     for warning in said:
         out.note(str(warning.message))
-    rows, cols = model.row_factors_.shape[0], model.n_features_in_
+    rows, cols = model._n_rows(), model.n_features_in_
     document = {
         "command": "update",
         "model": str(target or model_path),
