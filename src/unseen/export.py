@@ -204,6 +204,6 @@ class _Function:
 
 def _load_pyfunc(path: str) -> _Function:
     """The saved model at a path, for ``mlflow.pyfunc.save_model(loader_module="unseen.export")``."""
-    import unseen
+    from unseen.io import load
 
-    return _Function(unseen.load(path))
+    return _Function(load(path))
