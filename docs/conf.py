@@ -15,7 +15,7 @@ from sphinx.ext import autosummary
 import unseen
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from docs import formulas, reference
+from docs import drawn, formulas, reference
 
 matplotlib.use("agg")
 # Pages of names that are gone would stay, and be reported as orphans.
@@ -148,9 +148,13 @@ def at_work(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[
 
 
 def good_at(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """After numpydoc: what stored comparisons say of a class, before its parameters."""
+    """After numpydoc: what stored runs say of a class, or what it draws, before its parameters."""
     if what == "class" and name.startswith("unseen."):
-        lines += reference.what_it_is_good_at(name.rsplit(".", 1)[-1])
+        found = (n for n, line in enumerate(lines) if line.startswith(":Parameters:"))
+        place = next(found, len(lines))
+        lines[place:place] = reference.what_it_is_good_at(name.rsplit(".", 1)[-1])
+        if name.startswith("unseen.plotting.") and name.endswith("Display"):
+            lines[place:place] = drawn.picture(obj)
 
 
 def line_signatures(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:

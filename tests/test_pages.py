@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from docs import formulas, reference, standings
+from docs import drawn, formulas, reference, standings
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -206,6 +206,18 @@ def test_every_estimator_says_what_it_is_good_at_and_what_does_the_same() -> Non
             )
             assert reference.see_also(name), f"{name}: add it to GROUPS or BESIDE in docs/reference.py"
     assert judged > 45
+
+
+def test_every_display_has_a_picture(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    made = 0
+    for path, found in classes_of_the_reference().items():
+        if path.startswith("unseen.plotting."):
+            lines = drawn.picture(found, tmp_path)
+            assert (tmp_path / f"{found.__name__}.svg").read_text(encoding="utf-8").count("<path") > 5
+            assert any(":alt:" in line for line in lines)
+            made += 1
+    assert made == 9
 
 
 def test_no_base_class_stands_among_the_estimators() -> None:
