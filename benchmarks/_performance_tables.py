@@ -120,6 +120,23 @@ def growth_table(results: dict[str, Any]) -> str:
     return f"{text}\n\n{spread}; one line through zero is within {off_a_line(costs):.0%} of all sizes."
 
 
+def sweeps_table(results: dict[str, Any]) -> str:
+    """A sweep beside one gather of all factors."""
+    rows = [
+        [
+            run["kind"],
+            run["rank"],
+            run["threads"],
+            f"{1e3 * run['gather_s']:.0f}",
+            f"{1e3 * run['sweep_s']:.0f}",
+            f"{run['ratio']:.2f}",
+        ]
+        for run in results["measured"]
+    ]
+    shape = f"{results['rows']:,} x {results['columns']:,}, {results['cells'] / 1e6:.2f} million cells"
+    return markdown([shape, "rank", "threads", "gather, ms", "sweep, ms", "ratio"], rows)
+
+
 def sklearn_table(results: dict[str, Any]) -> str:
     """Seconds of both libraries, the ratio, and their memory."""
 
@@ -158,6 +175,7 @@ def tables() -> dict[str, str]:
         "ratings ratios": if_measured("explicit_ratings", ratings_ratio_table),
         "ratings": if_measured("explicit_ratings", ratings_table),
         "growth": if_measured("growth", growth_table),
+        "sweeps": if_measured("sweeps", sweeps_table),
         "sklearn": if_measured("sklearn_peers", sklearn_table),
         "tuning": if_measured("base_head", tuning_table),
         "feedback ratios": ratio_table(feedback),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from twins import make_case
 
 from unseen import kernels
+from unseen.kernels import reference
 
 EMPTY = np.zeros(0, dtype=np.int32)
 
@@ -190,3 +191,55 @@ def test_long_sums_stay_accurate_in_single_precision():
     np.testing.assert_allclose(kernels.spmm(indptr, indices, 1.0, dense)[0], exact.sum(0), rtol=1e-5)
     wide = np.repeat(dense, 8, axis=1)
     np.testing.assert_allclose(kernels.spmm(indptr, indices, 1.0, wide)[0, ::8], exact.sum(0), rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("by_cell", [False, True])
+@pytest.mark.parametrize("rank", [4, 16, 70])
+def test_conjugate_gradient_takes_rows_of_every_length(rank, by_cell, dtype):
+    # Blocks of cells, their remainders, sums in parts, and a row that no near cache holds; the last row
+    # ends with the arrays.
+    lengths = [*range(40), 511, 512, 513, 2500, 3]
+    rng = np.random.default_rng(rank)
+    other = (rng.normal(size=(2600, rank)) / np.sqrt(rank)).astype(dtype)
+    indptr = np.cumsum([0, *lengths])
+    indices = np.concatenate([rng.permutation(len(other))[:n] for n in lengths])
+    curvature, linear = (
+        rng.uniform(0.5, 2.0, len(indices)).astype(dtype) if by_cell else value for value in (1.5, 0.7)
+    )
+    shift = rng.normal(size=len(other)).astype(dtype)
+    gram = (np.eye(rank) + other.T @ other).astype(dtype)
+    start = rng.normal(size=(len(lengths), rank)).astype(dtype)
+    found = []
+    for module in (None, reference):
+        values = np.empty(len(lengths))
+        given = {} if module is None else {"module": module}
+        out = kernels.als_solve(
+            indptr, indices, curvature, linear, other, gram, None, start.copy(),
+            shift=shift, row_values=values, method="cg", cg_steps=3, **given,
+        )  # fmt: skip
+        found.append((out, values))
+    tolerance = 2e-3 if dtype == np.float32 else 1e-10
+    np.testing.assert_allclose(found[0][0], found[1][0], atol=tolerance)
+    np.testing.assert_allclose(found[0][1], found[1][1], rtol=tolerance / 10, atol=tolerance)
+    # Control: another value of the last cell of the last row alone is seen.
+    moved = np.broadcast_to(np.asarray(linear, dtype), len(indices)).copy()
+    moved[-1] += 1000
+    out = kernels.als_solve(
+        indptr, indices, curvature, moved, other, gram, None, start.copy(), shift=shift, method="cg"
+    )
+    assert np.abs(out[:-1] - found[0][0][:-1]).max() <= tolerance
+    assert np.abs(out[-1] - found[0][0][-1]).max() > 1e-2
+
+
+def test_a_fit_begins_its_factors_with_a_line_of_the_cache():
+    from unseen.kernels.providers import CACHE_LINE, HostProvider
+
+    for size in (3, 50, 4097):
+        given = np.arange(size * 5, dtype=np.float32).reshape(size, 5)
+        copy = HostProvider().copy(given)
+        assert copy.ctypes.data % CACHE_LINE == 0
+        assert copy.flags.c_contiguous
+        np.testing.assert_array_equal(copy, given)
+        copy[0, 0] = -1
+        assert given[0, 0] == 0

@@ -5,7 +5,7 @@
 // of the row, and the best preconditioner at the same time.
 #pragma once
 
-#include "unseen/als_rows.hpp"
+#include "unseen/als_cg.hpp"
 
 namespace unseen::UNSEEN_ISA {
 
@@ -33,6 +33,8 @@ struct Frame {
         table_copy(turned || width != rank ? n_cols * width : 0),
         table(other) {}
   explicit operator bool() const { return values && vectors && work && into && back && table_copy; }
+  // Rows are the same here as outside.
+  bool plain() const { return !turned && width == rank; }
 
   void diagonalise(const T* gram) {
     for (Size e = 0; e < rank * rank; ++e) vectors[e] = gram[e];
@@ -102,26 +104,27 @@ bool solve_direct(const RowSystem<T, I>& row, bool positive_diagonal, T* x, T* s
 }
 
 template <class T, class I>
-bool conjugate_gradient(const RowSystem<T, I>& row, const T* preconditioner, Size steps, T* x, T* scratch) {
+bool conjugate_gradient(const RowSystem<T, I>& row, const T* preconditioner, Size steps, T* x,
+                        const Scores<T>& scores, T* scratch) {
   switch (row.width / lanes<T>) {
     case 1:
-      return conjugate_gradient<1>(row, preconditioner, steps, x, scratch);
+      return conjugate_gradient<1>(row, preconditioner, steps, x, scores, scratch);
     case 2:
-      return conjugate_gradient<2>(row, preconditioner, steps, x, scratch);
+      return conjugate_gradient<2>(row, preconditioner, steps, x, scores, scratch);
     case 3:
-      return conjugate_gradient<3>(row, preconditioner, steps, x, scratch);
+      return conjugate_gradient<3>(row, preconditioner, steps, x, scores, scratch);
     case 4:
-      return conjugate_gradient<4>(row, preconditioner, steps, x, scratch);
+      return conjugate_gradient<4>(row, preconditioner, steps, x, scores, scratch);
     case 5:
-      return conjugate_gradient<5>(row, preconditioner, steps, x, scratch);
+      return conjugate_gradient<5>(row, preconditioner, steps, x, scores, scratch);
     case 6:
-      return conjugate_gradient<6>(row, preconditioner, steps, x, scratch);
+      return conjugate_gradient<6>(row, preconditioner, steps, x, scores, scratch);
     case 7:
-      return conjugate_gradient<7>(row, preconditioner, steps, x, scratch);
+      return conjugate_gradient<7>(row, preconditioner, steps, x, scores, scratch);
     case 8:
-      return conjugate_gradient<8>(row, preconditioner, steps, x, scratch);
+      return conjugate_gradient<8>(row, preconditioner, steps, x, scores, scratch);
     default:
-      return conjugate_gradient<0>(row, preconditioner, steps, x, scratch);
+      return conjugate_gradient<0>(row, preconditioner, steps, x, scores, scratch);
   }
 }
 
@@ -131,10 +134,17 @@ bool als_solve(const AlsProblem<T, I>& problem, int n_threads) {
   const Size rank = problem.rank;
   if (rank == 0 || cells.n_rows == 0) return true;
   const bool iterative = problem.method == Method::cg;
+  Size longest = 0;
+  for (Size i = 0; iterative && i < cells.n_rows; ++i) {
+    longest = larger(longest, Size(cells.indptr[i + 1] - cells.indptr[i]));
+  }
   Frame<T> frame(rank, cells.n_cols, problem.other, !is_diagonal(problem.gram, rank));
   const Size width = frame.width, batch = rows_a_batch * width;
-  const Size own = 3 * batch + 2 * width + (width + larger(width, 2 * cells_a_block)) * width + 4 * width;
-  const RowChunks chunks(cells.indptr, cells.n_rows, cells_a_chunk, rows_a_batch);
+  const Size room = round_up(longest, lanes<T>) + lanes<T>;  // a block may write beyond its cells
+  const Size own =
+      3 * batch + 2 * width + (width + larger(width, 2 * cells_a_block)) * width + 4 * width + 2 * room;
+  const RowChunks chunks(cells.indptr, cells.n_rows, cells_a_chunk,
+                         frame.plain() ? cells_a_chunk : rows_a_batch);
   Buffer<T> scratch(own * n_threads), shared_offset(2 * width);
   Buffer<char> failed(n_threads);
   if (!frame || !chunks || !scratch || !shared_offset || !failed) return false;
@@ -156,7 +166,13 @@ bool als_solve(const AlsProblem<T, I>& problem, int n_threads) {
     const Size first = chunks.begin(chunk), n_rows = chunks.end(chunk) - first;
     T *solution = scratch.data() + own * thread, *offsets = solution + batch, *spare = offsets + batch;
     T *diagonal = spare + batch, *preconditioner = diagonal + width, *work = preconditioner + width;
-    if (iterative) frame.enter(problem.out + first * rank, n_rows, solution, spare);
+    const Scores<T> scores{scratch.data() + own * (thread + 1) - 2 * room,
+                           scratch.data() + own * (thread + 1) - room};
+    if (frame.plain()) {
+      solution = problem.out + first * rank;
+    } else if (iterative) {
+      frame.enter(problem.out + first * rank, n_rows, solution, spare);
+    }
     if (problem.offset && !one_offset) {
       frame.enter(problem.offset + first * rank, n_rows, offsets, spare);
     }
@@ -180,15 +196,20 @@ bool als_solve(const AlsProblem<T, I>& problem, int n_threads) {
                           rank,
                           width,
                           start,
-                          &fetcher};
+                          &fetcher,
+                          Size(cells.indptr[cells.n_rows]) - start};
       if (problem.offset) row.offset = one_offset ? shared_offset.data() : offsets + (i - first) * width;
       T* x = solution + (i - first) * width;
-      const bool solved = (iterative && conjugate_gradient(row, preconditioner, problem.cg_steps, x, work)) ||
-                          (!iterative && solve_direct(row, positive, x, work)) || solve_least_squares(row, x);
-      if (!solved) failed[thread] = 1;
-      if (problem.row_values) problem.row_values[i] = row_value(row, x);
+      const bool stepped =
+          iterative && conjugate_gradient(row, preconditioner, problem.cg_steps, x, scores, work);
+      if (!stepped && (iterative || !solve_direct(row, positive, x, work)) && !solve_least_squares(row, x)) {
+        failed[thread] = 1;
+      }
+      if (problem.row_values) {
+        problem.row_values[i] = stepped ? row_value_of(row, x, scores.reached) : row_value(row, x);
+      }
     }
-    frame.leave(solution, n_rows, problem.out + first * rank, spare);
+    if (!frame.plain()) frame.leave(solution, n_rows, problem.out + first * rank, spare);
   });
   for (int thread = 0; thread < n_threads; ++thread) {
     if (failed[thread]) return false;

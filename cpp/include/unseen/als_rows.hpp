@@ -1,15 +1,13 @@
-// The system of one row, (diag(d) + sum_t c_t q_t q_t') x = offset + sum_t l_t q_t, and three ways to solve
-// it.
+// The system of one row, (diag(d) + sum_t c_t q_t q_t') x = offset + sum_t l_t q_t, and the ways to solve it
+// exactly.
 #pragma once
 
 #include "unseen/symmetric.hpp"
 
 namespace unseen::UNSEEN_ISA {
 
-inline constexpr Size cells_a_block = 32;   // cells gathered at once for a Gram matrix
-inline constexpr Size cells_a_flush = 512;  // longer sums are added up in pieces, to keep them accurate
-inline constexpr Size cells_ahead = 24;     // prefetch distance in the stream of stored cells
-inline constexpr Size cells_lead = 64;      // and where the passes over a row leave time for more
+inline constexpr Size cells_a_block = 32;  // cells gathered at once for a Gram matrix
+inline constexpr Size cells_ahead = 64;    // prefetch distance in the stream of stored cells
 
 // Fetches the factors of cells to come, each once. A row is passed over several times but needs memory only
 // in the first pass: its successors are fetched during all of them, at an even pace.
@@ -39,6 +37,7 @@ struct RowSystem {
   Size rank, width;
   Size start;  // of the row, among all cells
   Fetcher<T, I>* fetcher;
+  Size readable = 0;  // cells from the start of the row to the end of the matrix
 
   UNSEEN_INLINE const T* factor(Size t) const { return table + Size(indices[t]) * width; }
   UNSEEN_INLINE T c(Size t) const { return curvature.data[t * curvature.step]; }
@@ -53,71 +52,6 @@ UNSEEN_INLINE T dot(const T* a, const T* b, Size width) {
   Vec<T> s = zero<T>();
   for (Size at = 0; at < width; at += lanes<T>) s += load(a + at) * load(b + at);
   return sum<T>(s);
-}
-
-// y += sum_t w_t q_t, where w_t = c_t (q_t . x), or l_t - c_t (q_t . x) for the residual.
-// V vectors a row, known to the compiler; 0 when there are too many for the registers.
-// This is pass `pass` of `n_passes` over the row.
-template <int V, bool residual, class T, class I>
-void add_cells(const RowSystem<T, I>& row, const T* x, T* y, Size pass, Size n_passes) {
-  const double pace = 1.0 / double(n_passes);
-  constexpr int kept = V > 0 ? V : 1;
-  const Size n_vectors = V > 0 ? V : row.width / lanes<T>;
-  for (Size begin = 0; begin < row.n_cells; begin += cells_a_flush) {
-    const Size end = smaller(begin + cells_a_flush, row.n_cells);
-    Vec<T> xs[kept], ys[kept];
-    if constexpr (V > 0) {
-      for (int v = 0; v < V; ++v) xs[v] = load(x + v * lanes<T>), ys[v] = zero<T>();
-    }
-    const auto four = [&](Size t, const T* const(&q)[4], Size n) __attribute__((always_inline)) {
-      Vec<T> s[4] = {};
-      if constexpr (V > 0) {
-        for (int v = 0; v < V; ++v) {
-          for (int r = 0; r < 4; ++r) s[r] += xs[v] * load(q[r] + v * lanes<T>);
-        }
-      } else {
-        for (Size v = 0; v < n_vectors; ++v) {
-          const Vec<T> xv = load(x + v * lanes<T>);
-          for (int r = 0; r < 4; ++r) s[r] += xv * load(q[r] + v * lanes<T>);
-        }
-      }
-      Vec4<T> weight = sum_each<T>(s[0], s[1], s[2], s[3]);
-      for (int r = 0; r < 4; ++r) {
-        if (r < n)
-          weight[r] = residual ? row.l(t + r) - row.c(t + r) * weight[r] : row.c(t + r) * weight[r];
-        else
-          weight[r] = 0;
-      }
-      // Without this the compiler keeps the factors of the first half in registers that it does not have.
-      asm volatile("" ::: "memory");
-      if constexpr (V > 0) {
-        for (int v = 0; v < V; ++v) {
-          for (int r = 0; r < 4; ++r) ys[v] += weight[r] * load(q[r] + v * lanes<T>);
-        }
-      } else {
-        for (Size v = 0; v < n_vectors; ++v) {
-          Vec<T> yv = load(y + v * lanes<T>);
-          for (int r = 0; r < 4; ++r) yv += weight[r] * load(q[r] + v * lanes<T>);
-          store(y + v * lanes<T>, yv);
-        }
-      }
-    };
-    Size t = begin;
-    for (; t + 4 <= end; t += 4) {
-      const Size paced = Size(double(pass * row.n_cells + t) * pace) + cells_lead;
-      row.fetcher->up_to(row.start + (residual ? larger(paced, t + cells_ahead) : paced));
-      const T* const q[4] = {row.factor(t), row.factor(t + 1), row.factor(t + 2), row.factor(t + 3)};
-      four(t, q, 4);
-    }
-    if (t < end) {
-      const T* q[4];
-      for (int r = 0; r < 4; ++r) q[r] = row.factor(smaller(t + r, end - 1));
-      four(t, {q[0], q[1], q[2], q[3]}, end - t);
-    }
-    if constexpr (V > 0) {
-      for (int v = 0; v < V; ++v) store(y + v * lanes<T>, load(y + v * lanes<T>) + ys[v]);
-    }
-  }
 }
 
 // 1/2 x'Dx - offset . x + sum over the cells of c/2 s^2 - d s, with s the score and d its linear part: what
@@ -150,48 +84,6 @@ double row_value(const RowSystem<T, I>& row, const T* x) {
     }
   }
   return total;
-}
-
-// Conjugate gradient from the incoming x, preconditioned by the diagonal. scratch: 4 * width.
-// False when the matrix shows itself not to be positive definite.
-template <int V, class T, class I>
-bool conjugate_gradient(const RowSystem<T, I>& row, const T* preconditioner, Size steps, T* x, T* scratch) {
-  const Size width = V > 0 ? V * lanes<T> : row.width;
-  T *r = scratch, *p = r + width, *image = p + width;
-  const T* d = row.diagonal;
-  for (Size at = 0; at < width; at += lanes<T>) {
-    const Vec<T> own = load(d + at) * load(x + at);
-    store(r + at, row.offset ? load(row.offset + at) - own : -own);
-  }
-  add_cells<V, true>(row, x, r, 0, steps + 1);
-  Vec<T> sums = zero<T>();
-  for (Size at = 0; at < width; at += lanes<T>) {
-    const Vec<T> scaled = load(preconditioner + at) * load(r + at);
-    store(p + at, scaled);
-    sums += scaled * load(r + at);
-  }
-  T size = sum<T>(sums);
-  for (Size step = 0; step < steps; ++step) {
-    if (!(size > T(__FLT_MIN__))) return size == size;
-    for (Size at = 0; at < width; at += lanes<T>) store(image + at, load(d + at) * load(p + at));
-    add_cells<V, false>(row, p, image, step + 1, steps + 1);
-    const T bend = dot(p, image, width);
-    if (!(bend > 0)) return false;
-    const T length = size / bend;
-    sums = zero<T>();
-    for (Size at = 0; at < width; at += lanes<T>) {
-      store(x + at, load(x + at) + length * load(p + at));
-      const Vec<T> left = load(r + at) - length * load(image + at);
-      store(r + at, left);
-      sums += left * left * load(preconditioner + at);
-    }
-    const T before = size;
-    size = sum<T>(sums);
-    for (Size at = 0; at < width; at += lanes<T>) {
-      store(p + at, load(preconditioner + at) * load(r + at) + (size / before) * load(p + at));
-    }
-  }
-  return true;
 }
 
 // Short rows: with z = D^(1/2) x and G the factors scaled by sqrt(c) D^(-1/2), the solution is

@@ -27,6 +27,10 @@ ByCell = float | FloatArray
 Exclude = tuple[IndexArray, IndexArray]
 
 
+CACHE_LINE = 64
+"""Bytes."""
+
+
 class Cells(ABC):
     """A pattern at its provider, with curvature and linear part of its cells."""
 
@@ -45,6 +49,8 @@ class Provider(ABC):
     device: str = "cpu"
     xp: Any = np
     """NumPy, or what takes its place for the arrays here."""
+    copies_tables: ClassVar[bool] = False
+    """Whether ``als_solve`` copies its table unless the Gram matrix is diagonal: turn the factors instead."""
 
     @abstractmethod
     def asarray(self, array: Any, dtype: Any = None) -> Any:
@@ -211,6 +217,7 @@ class HostProvider(Provider):
     """
 
     name: str  # type: ignore[misc]
+    copies_tables = True
 
     def __init__(self, name: str | None = None, n_threads: int = 1) -> None:
         self.name = _provider.NAME if name is None else name
@@ -224,6 +231,15 @@ class HostProvider(Provider):
 
     def to_host(self, array: Any) -> Array:
         return np.asarray(array)
+
+    def copy(self, array: Any) -> Array:
+        """A copy that begins with a line of the cache, so that rows lie on as few lines as they fill."""
+        given = np.asarray(array)
+        room = np.empty(given.nbytes + CACHE_LINE, dtype=np.uint8)
+        start = -room.ctypes.data % CACHE_LINE
+        out: Array = room[start : start + given.nbytes].view(given.dtype).reshape(given.shape)
+        out[...] = given
+        return out
 
     def pattern(
         self,

@@ -261,17 +261,20 @@ class ALS(Solver):
         col_penalty: FloatArray | None = None
         row_values = place.xp.empty(cells.shape[0])
         constant = loss.normal_constant()
+        plain = rows.rule.scale is None and cols.rule.scale is None and not rows.blank.separable
+        turns = plain and place.copies_tables and bool(rows.blank) and rows.bias is None and cols.bias is None
         while True:
             if rows.rule.ridge and col_gram is not None and col_penalty is not None:
                 squares = (rows.penalty_gram(row_gram, n_threads), col_penalty)
                 rotations = balancing(*map(place.to_host, squares))
                 for side, rotation in zip((rows, cols), rotations[:2], strict=True):
                     multiply_in_place(side.factors, rotation.astype(side.factors.dtype), n_threads=n_threads)
-                plain = rows.rule.scale is None and not rows.blank.separable
                 row_gram = np.diag(rotations[2]) if plain else rows.gram(n_threads)
             cols.solve(rows, in_columns, other_gram=row_gram, **options)
             col_gram = cols.gram(n_threads)
             col_penalty = cols.penalty_gram(col_gram, n_threads)
+            if turns:
+                col_gram, col_penalty = _turned(rows, cols, col_gram, n_threads)
             rows.solve(cols, by_row, other_gram=col_gram, row_values=row_values, **options)
             row_gram = rows.gram(n_threads)
             state = with_sides(problem, state, rows, cols)
@@ -289,6 +292,15 @@ def value_by_rows(
     col_bias = None if cols.bias is None else cols.place.to_host(cols.bias)
     value = float(row_values.sum()) + constant + blank_constant(problem, col_bias)
     return value + 0.5 * cols.rule.ridge * float(np.trace(col_penalty)) + cols.penalty()
+
+
+def _turned(rows: Side, cols: Side, col_gram: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray]:
+    """Turn both sides so that the Gram matrix of the columns is diagonal, and give what it is then."""
+    values, vectors = np.linalg.eigh(col_gram)
+    for side in (rows, cols):
+        multiply_in_place(side.factors, vectors.astype(side.factors.dtype), n_threads=n_threads)
+    turned: FloatArray = np.diag(values)
+    return turned, turned
 
 
 def _bytes_needed(
