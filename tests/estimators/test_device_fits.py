@@ -55,10 +55,10 @@ def test_a_fit_is_that_of_the_cpu(name, twin):
     made = {device: type(MODELS[name])(**here | {"device": device}).fit(X) for device in ("cpu", "cuda")}
     objectives = [[entry["objective"] for entry in model.history_] for model in made.values()]
     assert np.allclose(*objectives, rtol=1e-9)
-    for factors in ("row_factors_", "col_factors_"):
-        one, two = (getattr(model, factors) for model in made.values())
-        assert isinstance(two, np.ndarray)
-        assert np.allclose(one, two, atol=1e-6)
+    # All products of factors, also among themselves: they are the same up to a rotation of both sides.
+    one, two = (np.vstack([model.row_factors_, model.col_factors_]) for model in made.values())
+    assert isinstance(made["cuda"].row_factors_, np.ndarray)
+    assert np.allclose(one @ one.T, two @ two.T, atol=1e-6)
     assert [made[device].device_ for device in ("cpu", "cuda")] == ["cpu", "cuda:0 (strict)"]
     lists = [model.recommend([0, 5, 9], 5, exclude=X) for model in made.values()]
     assert np.array_equal(lists[0][0], lists[1][0])
