@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ from scipy import sparse
 
 from tests.hostile.forge import SHOWN, limit_memory, shown
 from unseen import kernels
+from unseen.kernels import MarginDual, RowGroups
 from unseen.learned import LIBRARY_ERRORS
 
 N, M, K = 12, 9, 3
@@ -37,6 +39,10 @@ def arguments(rng: np.random.Generator) -> dict[str, tuple[list[Any], dict[str, 
     pairs = rng.integers(0, min(N, M), (3, 5)).astype(index)
     negatives = rng.integers(0, M, (5, 2)).astype(index)
     labels = (rng.integers(0, N, (4, 2)).astype(index), rng.integers(0, N, (4, 2)).astype(index))
+    features = sparse.csr_array(cells.astype(dtype))
+    own = sparse.csr_array((rng.random((N, 4)) < 0.4).astype(dtype))
+    groups = RowGroups(np.array([0, 5, 5, N], dtype=index), rng.permutation(N).astype(index))
+    sides = np.where(rng.random(N) < 0.5, 1, -1).astype(np.int8)
     return {
         "gram": ([left], {}),
         "sddmm": ([*by_row, left, right], {}),
@@ -61,6 +67,23 @@ def arguments(rng: np.random.Generator) -> dict[str, tuple[list[Any], dict[str, 
             [np.full(4, -1), 30, 0.2, 1.0, 3],
             {"block": 1, "first_row": int(rng.integers(1 << 40))},
         ),
+        "normals": (
+            [(4, 3), int(rng.integers(1 << 62)), 1, 2],
+            {"first_row": int(rng.integers(1 << 40)), "dtype": dtype},
+        ),
+        "als_draw": (
+            [*by_row, np.ones_like(values), values, right, np.eye(K, dtype=dtype), np.zeros_like(left), left],
+            {"offset": np.zeros_like(left), "shift": np.zeros(M, dtype), "means": np.zeros_like(left)},
+        ),
+        "label_splits": ([features, own, groups, sides], {"C": 1.0, "max_passes": 3, "max_rounds": 3}),
+        "linear_duals": (
+            [features, groups, sides],
+            {"alpha": np.zeros(N), "C": (1.0, 2.0), "l1": 0.1, "max_passes": 3, "seed": 1},
+        ),
+        "margin_sweep": (
+            [features, own, rng.permutation(N).astype(index), MarginDual.start(features, own, 2), np.ones(N)],
+            {"l1": 0.1, "n_candidates": 2, "feature_share": float(rng.choice([0.5, 1.0])), "seed": 3},
+        ),
         "cooccurrence": ([*by_row, tuple(by_col), 3], {"recount": bool(rng.integers(2))}),
         "sgns_sweep": ([left, right, pairs[0], pairs[1], negatives], {"first_rate": 0.1, "last_rate": 0.01}),
         "joint_sweep": (
@@ -72,29 +95,18 @@ def arguments(rng: np.random.Generator) -> dict[str, tuple[list[Any], dict[str, 
 
 def spoil(value: Any, rng: np.random.Generator) -> Any:
     """The same argument with something wrong, or at least odd."""
-    if isinstance(value, tuple):
+    if isinstance(value, tuple) and rng.random() < 0.9:
         parts = list(value)
         place = int(rng.integers(len(parts)))
         parts[place] = spoil(parts[place], rng)
-        return tuple(parts)
+        return value._make(parts) if hasattr(value, "_make") else tuple(parts)
+    if sparse.issparse(value) and rng.random() < 0.9:
+        out = copy.copy(value)
+        name = str(rng.choice(["data", "indices", "indptr"]))
+        setattr(out, name, spoil(getattr(out, name), rng))
+        return out
     if not isinstance(value, np.ndarray):
-        odd: list[Any] = [
-            None,
-            -1,
-            0,
-            2**31,
-            2**40,
-            2**62,
-            2**63,
-            2**70,
-            1.5,
-            np.nan,
-            "x",
-            [],
-            True,
-            np.eye(2),
-        ]
-        return odd[int(rng.integers(len(odd)))]
+        return ODD[int(rng.integers(len(ODD)))]
     return WAYS[int(rng.integers(len(WAYS)))](value, rng)
 
 
@@ -146,8 +158,10 @@ def attack(directory: Path, *, first: int, count: int) -> Counter[str]:
                     options[key] = spoil(options[key], rng)
         (directory / "current").write_text(f"{seed} {name}")
         try:
+            if name != "margin_sweep":  # which shares its weights among rows, and so has one thread
+                options["n_threads"] = int(rng.integers(1, 3))
             with np.errstate(all="ignore"):
-                getattr(kernels, name)(*given, **options, n_threads=int(rng.integers(1, 3)))
+                getattr(kernels, name)(*given, **options)
             found["answered"] += 1
         except LIBRARY_ERRORS:
             found["refused"] += 1

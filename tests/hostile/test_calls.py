@@ -5,20 +5,19 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
+from tests.hostile import calls
 from tests.hostile.saving import in_a_process
 from unseen import kernels
 from unseen.exceptions import ParameterError
 from unseen.kernels import _arguments as args
-
-
-@pytest.mark.parametrize("seed", [906, 5313])  # an array for True or False, a number for an array
-def test_calls_that_were_answered_in_foreign_words(tmp_path: Path, seed: int) -> None:
-    assert in_a_process("attack", tmp_path, "calls", first=seed, count=1) == {"refused": 1}
 
 
 def test_kernels_refuse_or_answer(tmp_path: Path) -> None:
@@ -71,6 +70,86 @@ def test_only_patterns_that_nobody_can_write_to_are_remembered() -> None:
     assert key in args._Known.patterns
     del indices, array
     assert key not in args._Known.patterns
+
+
+SQUARE = sparse.csr_array(np.eye(3))
+ALL = kernels.RowGroups(np.array([0, 3]), np.arange(3))
+
+
+def sides() -> Any:
+    return np.array([1, -1, 1], dtype=np.int8)
+
+
+def without_values() -> Any:
+    matrix = SQUARE.copy()
+    matrix.data = matrix.data[:1]
+    return matrix
+
+
+def draw(**changed: Any) -> Any:
+    given = {"indptr": CELLS[0], "indices": CELLS[1], "curvature": 1.0, "linear": 1.0, "other": THREE}
+    given |= {"precision": np.eye(1), "noise": np.zeros((2, 1)), "out": np.zeros((2, 1))}
+    return kernels.als_draw(**{**given, **changed})
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: draw(indices=np.array([0, 1, 3])), "indices must be in 0..2"),
+        (lambda: draw(indices=np.array([0, -1, 1])), "indices must be in 0..2"),
+        (lambda: draw(precision=np.eye(2)), "precision must have shape"),
+        (lambda: draw(noise=np.zeros((1, 1))), "noise must have shape"),
+        (lambda: draw(offset=np.zeros((1, 1))), "offset must have shape"),
+        (lambda: draw(shift=np.zeros(2)), "shift must have shape"),
+        (lambda: draw(out=None), "out"),
+        (lambda: kernels.normals((-1, 2), 0, 0, 0), "shape must be"),
+        (lambda: kernels.normals((2, 2), 2**64, 0, 0), "seed must be below"),
+        (lambda: kernels.normals((2, 2), 0, 2**32, 0), "sweep must be below"),
+        (lambda: kernels.normals((2, 2), 0, 0, 0, dtype=str), "dtype must be"),
+        (lambda: kernels.normals((2**30, 2**24), 0, 0, 0), "2[*][*]40 numbers"),
+        (lambda: kernels.label_splits(without_values(), SQUARE, ALL, sides()), "3 cells and 1 values"),
+        (lambda: kernels.label_splits(SQUARE, np.eye(3), ALL, sides()), "gains must be a CSR"),
+        (lambda: kernels.linear_duals(without_values(), ALL, sides()), "3 cells and 1 values"),
+        (lambda: kernels.linear_duals(SQUARE, 3, sides()), "groups must be RowGroups"),
+        (lambda: kernels.linear_duals(SQUARE, ALL, sides(), C=1.0), "C must be a pair"),
+        (lambda: kernels.linear_duals(SQUARE, ALL, sides(), squared=np.eye(2)), "squared must be"),
+        (lambda: kernels.linear_duals(SQUARE, ALL, sides(), max_passes=2**30), "max_passes must be at most"),
+        (lambda: margins(visits=np.array([3])), "visits must be in 0..2"),
+        (lambda: margins(costs=np.ones(1)), "costs must have 3 values"),
+        (lambda: margins(state=None), "state must be"),
+        (lambda: margins(state=STARTED._replace(slots=np.array([0, 9, 1, 6]))), "not started with this Y"),
+        (lambda: margins(state=STARTED._replace(slots=None)), "slots must be"),
+        (lambda: kernels.topk(TWO, TWO, 1, exclude=3), "exclude must be the pair"),
+        (lambda: kernels.cooccurrence(*CELLS, True, 1), "index must be the pair"),
+        (lambda: kernels.cooccurrence(*CELLS, CELLS, 1, recount=np.eye(2)), "recount must be"),
+    ],
+)
+def test_bad_arguments_of_the_newer_kernels_are_named(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        call()
+
+
+STARTED = kernels.MarginDual.start(SQUARE, SQUARE, 1)
+
+
+def margins(**changed: Any) -> Any:
+    given = {"X": SQUARE, "Y": SQUARE, "visits": np.arange(3), "state": STARTED, "costs": np.ones(3)}
+    return kernels.margin_sweep(**{**given, **changed})
+
+
+def test_every_kernel_is_attacked() -> None:
+    computing = {name for name in kernels.__all__ if name.islower()}
+    others = {
+        "check_device",
+        "check_memory",
+        "get_provider",
+        "isa",
+        "plan",
+        "programs",
+        "provider",
+        "provider_for",
+    }
+    assert computing - others == set(calls.arguments(np.random.default_rng(0)))
 
 
 @pytest.mark.parametrize("k", [2**31, 2**62, 2**63, -1, 1.5])

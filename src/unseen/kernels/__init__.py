@@ -58,8 +58,6 @@ __all__ = [
 ]
 
 MOST_STEPS = 1_000_000
-MOST_NUMBERS = 1 << 40
-"""Numbers that an answer can have: more than any memory holds, less than overflows a count of bytes."""
 
 
 def provider() -> str:
@@ -230,7 +228,7 @@ def spmm_t(
     dtype = args.common_float(data, dense)
     dense = args.dense("dense", dense, dtype)
     n_cols = check_count("n_cols", n_cols, minimum=0)
-    if n_cols * dense.shape[1] > MOST_NUMBERS:
+    if n_cols * dense.shape[1] > args.MOST_NUMBERS:
         raise ParameterError(
             f"n_cols={n_cols} rows of {dense.shape[1]} numbers are more than can be told apart"
         )
@@ -498,10 +496,10 @@ def topk(
     dtype = args.common_float(left, right)
     left, right = args.dense("left", left, dtype), args.dense("right", right, dtype)
     args.same_rank(left=left, right=right)
-    if check_count("k", k, minimum=0) > args.LONGEST_LIST or k * len(left) > MOST_NUMBERS:
+    if check_count("k", k, minimum=0) > args.LONGEST_LIST or k * len(left) > args.MOST_NUMBERS:
         raise ParameterError(f"k must be at most {args.LONGEST_LIST}, got {k} for {len(left)} rows")
     if exclude is not None:
-        exclude = args.pattern(*exclude, len(left))
+        exclude = args.pattern(*args.two_arrays("exclude", exclude), len(left))
         args.sorted_rows("exclude", *exclude)
     if col_ids is None:
         col_ids = np.arange(len(right), dtype=np.int64)

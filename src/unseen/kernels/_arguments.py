@@ -22,6 +22,8 @@ WORK_A_THREAD = 200_000
 """Multiplications below which waking another thread costs more than it brings."""
 MOST_THREADS = 1024
 """More than any machine has use for; a system that runs out of threads ends the process."""
+MOST_NUMBERS = 1 << 40
+"""Numbers that an answer can have: more than any memory holds, less than overflows a count of bytes."""
 LONGEST_LIST = 2**31 - 1
 
 
@@ -90,6 +92,8 @@ def in_place(name: str, array: Array, dtype: np.dtype[Any], shape: tuple[int, ..
             f"{array.dtype} of shape {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
         )
         raise ParameterError(f"{name} is written in place and must be {dtype} of shape {shape}, got {found}")
+    if isinstance(array, np.ma.MaskedArray):
+        raise ParameterError(f"{name} is written in place and cannot be a masked array")
     if not (array.flags.c_contiguous and array.flags.writeable):
         raise ParameterError(f"{name} is written in place and must be C-contiguous and writeable")
     return array
@@ -144,6 +148,13 @@ def indices_of(name: str, values: npt.ArrayLike, ndim: int = 1) -> IndexArray:
             raise ParameterError(f"{name} must be below 2**63, got {array.max()}")
         array = array.astype(np.int64)
     return array if array.dtype.kind == "i" else array.astype(np.int32)
+
+
+def two_arrays(name: str, value: Any) -> tuple[Any, Any]:
+    """What should be ``(indptr, indices)``."""
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        raise ParameterError(f"{name} must be the pair (indptr, indices), got {type(value).__name__}")
+    return value[0], value[1]
 
 
 def within(name: str, indices: IndexArray, length: int) -> IndexArray:

@@ -65,6 +65,7 @@ def cooccurrence(
     check_choice("similarity", similarity, ("cosine", "share"))
     check_choice("recount", recount, (True, False))
     k = check_count("k", k, minimum=0)
+    index = args.two_arrays("index", index)
     index_indptr = args.indices_of("index[0]", index[0])
     indptr, indices = args.pattern(indptr, indices, None, max(len(index_indptr) - 1, 0))
     index_indptr, index_indices = args.pattern(index_indptr, index[1], None, len(indptr) - 1)

@@ -14,6 +14,10 @@ from unseen.validation import check_count
 
 __all__ = ["als_draw", "normals", "signs"]
 
+MOST_COLUMNS = 1 << 24
+"""Of random numbers: what is left of a counter."""
+FLOATS = (np.float32, np.float64, np.dtype(np.float32), np.dtype(np.float64))
+
 
 def normals(
     shape: tuple[int, int],
@@ -55,7 +59,18 @@ def normals(
     >>> bool((both[2] == last[0]).all())
     True
     """
-    out = np.empty(shape, dtype=dtype)
+    if not isinstance(shape, (tuple, list)) or len(shape) != 2:
+        raise ParameterError(f"shape must be two numbers, got {shape!r}")
+    limits = {"seed": seed, "sweep": sweep, "block": block, "first_row": first_row}
+    for (name, value), bits in zip(limits.items(), (64, 32, 32, 62), strict=True):
+        if check_count(name, value, minimum=0, maximum=None) >> bits:
+            raise ParameterError(f"{name} must be below 2**{bits}, got {value}")
+    n_rows, n_cols = (check_count("shape", side, minimum=0, maximum=None) for side in shape)
+    if n_cols > MOST_COLUMNS or n_rows * n_cols > args.MOST_NUMBERS:
+        raise ParameterError(f"shape must have up to 2**24 columns and 2**40 numbers, got {shape}")
+    if not any(dtype is kind for kind in FLOATS):
+        raise ParameterError(f"dtype must be float32 or float64, got {dtype!r}")
+    out: FloatArray = np.empty((n_rows, n_cols), dtype=dtype)
     _kernels.normals(seed, sweep, block, first_row, out, args.threads(n_threads, 20 * out.size))
     return out
 
@@ -193,10 +208,18 @@ def als_draw(
     array([[2.]])
     """
     dtype = args.common_float(out)
-    out = args.in_place("out", out, dtype, out.shape)
+    out = args.table("out", out, dtype)
     other = args.dense("other", other, dtype)
     args.same_rank(other=other, out=out)
-    indptr, indices = args.pattern(indptr, indices, len(out))
+    indptr, indices = args.pattern(indptr, indices, len(out), len(other))
+    rank = out.shape[1]
+
+    def shaped(name: str, array: FloatArray, *shape: int) -> FloatArray:
+        found = args.dense(name, array, dtype, ndim=len(shape))
+        if found.shape != shape:
+            raise ParameterError(f"{name} must have shape {shape}, got {found.shape}")
+        return found
+
     work = indices.size * out.shape[1] * out.shape[1] + out.size * out.shape[1] * out.shape[1] // 3
     _kernels.als_draw(
         indptr,
@@ -204,10 +227,10 @@ def als_draw(
         args.on_cells("curvature", curvature, len(indices), dtype),
         args.on_cells("linear", linear, len(indices), dtype),
         other,
-        args.dense("precision", precision, dtype),
-        None if offset is None else args.dense("offset", offset, dtype),
-        None if shift is None else args.dense("shift", shift, dtype, ndim=1),
-        args.dense("noise", noise, dtype),
+        shaped("precision", precision, rank, rank),
+        None if offset is None else shaped("offset", offset, *out.shape),
+        None if shift is None else shaped("shift", shift, len(other)),
+        shaped("noise", noise, *out.shape),
         out,
         None if means is None else args.in_place("means", means, dtype, out.shape),
         args.threads(n_threads, work),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from unseen.exceptions import ParameterError
 from unseen.kernels import _arguments as args
@@ -13,6 +14,9 @@ from unseen.typing import CSR, Array, FloatArray, IndexArray
 from unseen.validation import check_count
 
 __all__ = ["MarginDual", "RowGroups", "label_splits", "linear_duals", "margin_sweep"]
+
+MOST_PASSES = 1_000_000
+"""More is no solution but a loop without an end."""
 
 _kernels = _provider.module(reference_labels)
 
@@ -118,6 +122,7 @@ def label_splits(
     >>> sides.tolist(), bool(w[0, 0] > 0 > w[0, 1])
     ([1, 1, -1, -1], True)
     """
+    _check_rows(X=X, gains=gains)
     dtype = args.common_float(X.data, gains.data)
     n_rows = X.shape[0]
     if gains.shape[0] != n_rows:
@@ -126,11 +131,14 @@ def label_splits(
     args.in_place("sides", sides, np.dtype(np.int8), own[1].shape)
     weights = np.empty((len(own[0]) - 1, X.shape[1]), dtype=dtype)
     settings = [args.number("C", C), args.number("tol", tol)]
-    limits = [check_count("max_passes", max_passes), check_count("max_rounds", max_rounds)]
+    limits = [
+        check_count("max_passes", max_passes, maximum=MOST_PASSES),
+        check_count("max_rounds", max_rounds, maximum=MOST_PASSES),
+    ]
     work = len(own[1]) * max(len(cells[1]) // max(n_rows, 1), 1) * 10
     _kernels.label_splits(
-        *cells, args.dense("X", X.data, dtype, ndim=1), *worth,
-        args.dense("gains", gains.data, dtype, ndim=1), *own, sides, weights, *settings, *limits,
+        *cells, _numbers_of("X", X, cells, dtype), *worth,
+        _numbers_of("gains", gains, worth, dtype), *own, sides, weights, *settings, *limits,
         gains.shape[1], args.threads(n_threads, work),
     )  # fmt: skip
     return weights
@@ -193,20 +201,21 @@ def linear_duals(
     >>> linear_duals(X, group, np.array([1, -1], dtype=np.int8), squared=False, C=(0.5, 9.0)).tolist()
     [[0.5, -1.0]]
     """
+    _check_rows(X=X)
     dtype = args.common_float(X.data)
     cells, _, own = _patterns(X, X, groups)
     args.in_place("signs", signs, np.dtype(np.int8), own[1].shape)
     alpha = np.zeros(len(own[1])) if alpha is None else alpha
     args.in_place("alpha", alpha, np.dtype(np.float64), own[1].shape)
     weights = np.empty((len(own[0]) - 1, X.shape[1]), dtype=dtype)
-    settings = [args.number(name, value) for name, value in
-                (("C", C[0]), ("C", C[1]), ("margins", margins[0]), ("margins", margins[1]),
-                 ("l1", l1), ("tol", tol))]  # fmt: skip
+    settings = [*_pair("C", C), *_pair("margins", margins), args.number("l1", l1), args.number("tol", tol)]
+    if not isinstance(squared, (bool, np.bool_)):
+        raise ParameterError(f"squared must be True or False, got {squared!r}")
     work = len(own[1]) * max(len(cells[1]) // max(X.shape[0], 1), 1) * 10
     _kernels.linear_duals(
-        *cells, args.dense("X", X.data, dtype, ndim=1), *own, signs, alpha, weights, *settings,
-        bool(squared), check_count("max_passes", max_passes), check_count("seed", seed, minimum=0),
-        args.threads(n_threads, work),
+        *cells, _numbers_of("X", X, cells, dtype), *own, signs, alpha, weights, *settings,
+        bool(squared), check_count("max_passes", max_passes, maximum=MOST_PASSES),
+        check_count("seed", seed, minimum=0), args.threads(n_threads, work),
     )  # fmt: skip
     return weights
 
@@ -273,35 +282,42 @@ def margin_sweep(
     >>> state.sums.tolist(), gaps.tolist()
     ([[0.5, -0.5], [-0.5, 0.5]], [9.0, 9.0])
     """
+    _check_rows(X=X, Y=Y)
     dtype = args.common_float(X.data)
     n_rows = X.shape[0]
     if Y.shape[0] != n_rows:
         raise ParameterError(f"X has {n_rows} rows and Y {Y.shape[0]}")
-    index = state.active.dtype
+    if not isinstance(state, MarginDual) or getattr(state.active, "dtype", None) not in (np.int32, np.int64):
+        raise ParameterError("state must be a MarginDual")
+    active = state.active
+    index = active.dtype
     cells, labels = (args.pattern(part.indptr, part.indices, n_rows, part.shape[1]) for part in (X, Y))
-    args.in_place("active", state.active, index, (len(state.active),))
-    args.in_place("alpha", state.alpha, np.dtype(np.float64), state.active.shape)
+    args.in_place("active", active, index, (active.size,))
+    args.in_place("alpha", state.alpha, np.dtype(np.float64), active.shape)
     args.in_place("sums", state.sums, dtype, (X.shape[1], Y.shape[1]))
-    sizes = np.diff(Y.indptr)
-    own = np.arange(Y.nnz) + np.repeat(state.slots[:-1] - Y.indptr[:-1], sizes)
+    slots = args.indices_of("slots", state.slots)
+    sizes = np.diff(labels[0])
     if (
-        index not in (np.int32, np.int64)
-        or state.slots.shape != (n_rows + 1,)
-        or np.any(np.diff(state.slots) < sizes)
-        or state.slots[0] != 0
-        or state.slots[-1] != len(state.active)
-        or not np.array_equal(state.active[own], Y.indices)
-        or state.active.min(initial=-1) < -1
-        or state.active.max(initial=-1) >= Y.shape[1]
+        slots.shape != (n_rows + 1,)
+        or slots[0] != 0
+        or slots[-1] != len(active)
+        or np.any(np.diff(slots) < sizes)
+        or not np.array_equal(
+            active[np.arange(len(labels[1])) + np.repeat(slots[:-1] - labels[0][:-1], sizes)], labels[1]
+        )
+        or active.min(initial=-1) < -1
+        or active.max(initial=-1) >= Y.shape[1]
     ):
         raise ParameterError("the dual variables were not started with this Y")
-    if len(visits) and (visits.min() < 0 or visits.max() >= n_rows):
-        raise ParameterError(f"visits must be in 0..{n_rows - 1}")
+    visits = args.within("visits", args.indices_of("visits", visits), n_rows)
+    costs = args.dense("costs", costs, np.dtype(np.float64), ndim=1)
+    if len(costs) != n_rows:
+        raise ParameterError(f"costs must have {n_rows} values, one a row; got {len(costs)}")
     gaps = np.zeros(n_rows)
     _kernels.margin_sweep(
-        *(part.astype(index, copy=False) for part in cells), args.dense("X", X.data, dtype, ndim=1),
-        *(part.astype(index, copy=False) for part in labels), visits.astype(index), state.slots.astype(index),
-        state.active, state.alpha, state.sums, args.dense("costs", costs, np.dtype(np.float64), ndim=1), gaps,
+        *(part.astype(index, copy=False) for part in cells), _numbers_of("X", X, cells, dtype),
+        *(part.astype(index, copy=False) for part in labels), visits.astype(index), slots.astype(index),
+        active, state.alpha, state.sums, costs, gaps,
         args.number("l1", l1), args.number("feature_share", feature_share),
         args.number("label_share", label_share), check_count("n_candidates", n_candidates),
         check_count("seed", seed, minimum=0), 1,
@@ -309,8 +325,31 @@ def margin_sweep(
     return gaps
 
 
+def _check_rows(**matrices: Any) -> None:
+    """Refuse what is no CSR matrix."""
+    for name, matrix in matrices.items():
+        if not sparse.issparse(matrix) or matrix.format != "csr" or len(matrix.shape) != 2:
+            raise ParameterError(f"{name} must be a CSR matrix, got {type(matrix).__name__}")
+
+
+def _numbers_of(name: str, matrix: CSR, cells: tuple[IndexArray, IndexArray], dtype: Any) -> FloatArray:
+    """Values of a matrix, as many as its pattern has cells."""
+    found = args.dense(name, matrix.data, dtype, ndim=1)
+    if len(found) != len(cells[1]):
+        raise ParameterError(f"{name} has {len(cells[1])} cells and {len(found)} values")
+    return found
+
+
+def _pair(name: str, value: Any) -> tuple[float, float]:
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        raise ParameterError(f"{name} must be a pair of numbers, got {value!r}")
+    return args.number(name, value[0]), args.number(name, value[1])
+
+
 def _patterns(X: CSR, gains: CSR, groups: RowGroups) -> list[tuple[IndexArray, IndexArray]]:
     """Patterns of both matrices and of the groups, in one width."""
+    if not isinstance(groups, RowGroups):
+        raise ParameterError(f"groups must be RowGroups, got {type(groups).__name__}")
     n_rows = X.shape[0]
     found = [
         args.pattern(X.indptr, X.indices, n_rows, X.shape[1]),
