@@ -34,6 +34,7 @@ __all__ = [
     "Squared",
     "blank_of",
     "cells_that_count",
+    "root_mean",
     "without",
 ]
 
@@ -276,6 +277,11 @@ def blank_of(loss: Loss) -> Blank:
     return found if isinstance(found, Blank) else Blank(*found)
 
 
+def root_mean(squares: float, count: float) -> float:
+    """Root of a mean of squares; not zero, at which a start would stay, and one where there is nothing."""
+    return (float(np.sqrt(squares / count)) or 1e-3) if count > 0 else 1.0
+
+
 def without(cells: Observations, held_out: BoolArray, blanks: bool) -> Observations:
     """The other cells; where blanks count, these stay with weight zero: they are not blank."""
     if not blanks:
@@ -391,16 +397,19 @@ class CellLoss:
         away = scores - kind(self.blank.target)
         return (slope - np.asarray(self.blank_at, dtype=scores.dtype) * away).astype(scores.dtype, copy=False)
 
-    def size_at_zero(self) -> float:
-        """Root mean square of the slope at zero scores: the scale of what is to be fitted."""
+    def slopes_at_zero(self) -> tuple[float, float]:
+        """Sums over the cells of the squared slope at score zero, and of the squared weight."""
         total = 0.0
         for start in range(0, self.cells.nnz, CELLS_AT_A_TIME):
             part = slice(start, min(start + CELLS_AT_A_TIME, self.cells.nnz))
             slopes = self.grad(np.zeros_like(self.cells.values[part]), part)
             total += inner(slopes, slopes)
         weights = self.cells.weights
-        count = self.cells.nnz if weights is None else np.count_nonzero(weights)
-        return float(np.sqrt(total / count)) if count else 1.0
+        return total, float(self.cells.nnz) if weights is None else inner(weights, weights)
+
+    def size_at_zero(self) -> float:
+        """Root mean square of the slope at zero scores: the scale of what is to be fitted."""
+        return root_mean(*self.slopes_at_zero())
 
     def normal_terms(self) -> tuple[ScalarOrCells, ScalarOrCells]:
         """``(c, d)`` such that stored cells add ``c/2 s^2 - d s`` to the background on all cells."""

@@ -176,9 +176,9 @@ class Problem(Scores):
 
     def size_of_starts(self) -> float:
         """Mean square of the scores that a start is to have."""
+        size = self.cell_loss.size_at_zero()
         # Where the loss is no distance, its slope at zero is no guess of the scores.
-        most = 1e3 if self.cell_loss.quadratic else 1.0
-        return min(max(self.cell_loss.size_at_zero(), 1e-3), most)
+        return size if self.cell_loss.quadratic else min(size, 1.0)
 
     def _is_nonnegative(self, term: BoundTerm) -> bool:
         rule = term.reg.factored()

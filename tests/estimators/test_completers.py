@@ -456,3 +456,25 @@ def test_any_small_matrix_gives_finite_predictions(
             SoftImpute(0.5, max_iter=20, max_rank=None, center="none"),
         ):
             assert np.isfinite(model.fit_transform(X)).all()
+
+
+@pytest.mark.parametrize("solver", ["als", "ccd"])
+def test_units_of_values_and_weights_do_not_matter(solver: str) -> None:
+    rng = np.random.default_rng(0)
+    dense = rng.standard_normal((25, 2)) @ rng.standard_normal((2, 20)) + 0.1 * rng.standard_normal((25, 20))
+    cells = Observations.from_dense(np.where(rng.random(dense.shape) < 0.5, dense, np.nan))
+    weights = rng.uniform(0.5, 2.0, cells.nnz)
+    rows, cols = np.indices(cells.shape).reshape(2, -1)
+
+    def scores(unit: float, weight: float) -> np.ndarray:
+        model = MatrixFactorization(
+            2, reg=unit * weight, solver=solver, center="none", max_iter=6, tol=0.0, random_state=0
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(cells.with_values(unit * cells.values).with_weights(weight * weights))
+        return np.asarray(model.predict_entries(rows, cols)) / unit
+
+    wanted = scores(1.0, 1.0)
+    for unit, weight in ((2.0**-40, 1.0), (2.0**40, 1.0), (1.0, 2.0**-20), (1.0, 2.0**20)):
+        np.testing.assert_allclose(scores(unit, weight), wanted, rtol=1e-6, atol=1e-9)

@@ -129,7 +129,7 @@ class BlockCompleter(BaseEstimator):  # type: ignore[misc]
             if recipe.center == "biases":
                 fit_biases(engine, mean, recipe.bias_reg, dtype)
             biased = recipe.center == "biases"
-            size = prepare(engine, mean, biased, recipe.blank_weights, counted.n_counting, settings)
+            size = prepare(engine, mean, biased, recipe.blank_weights, settings)
             for side, source in features.items():
                 self._load_features(engine, source, dtype)
                 params = make_designs(engine, side, recipe.maps[side], self._threads())

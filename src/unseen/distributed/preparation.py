@@ -10,6 +10,7 @@ import numpy as np
 from unseen.distributed.blocks import CellBlock
 from unseen.distributed.engine import CELLS, SIDES, Engine, Held, Touched, other_side
 from unseen.distributed.steps import Settings, bound_loss
+from unseen.losses import root_mean
 from unseen.parallel import one_blas_thread
 from unseen.typing import FloatArray
 
@@ -46,11 +47,10 @@ def count_cells(block: CellBlock, dtype: str) -> CellSums:
     )
 
 
-def slope_sums(block: CellBlock, settings: Settings) -> float:
-    """Sum of squared slopes of the loss at zero scores, from which the size of the start follows."""
+def slope_sums(block: CellBlock, settings: Settings) -> tuple[float, float]:
+    """Sums over squared slopes of the loss at zero scores, from which the size of the start follows."""
     with one_blas_thread():
-        size = bound_loss(settings.loss, block, settings.dtype).size_at_zero()
-    return size * size * (block.n_cells if block.weights is None else np.count_nonzero(block.weights))
+        return bound_loss(settings.loss, block, settings.dtype).slopes_at_zero()
 
 
 def bias_block(
@@ -130,7 +130,6 @@ def prepare(
     mean: float,
     biased: bool,
     blank_weights: tuple[FloatArray | None, FloatArray | None],
-    n_counting: int,
     settings: Settings,
 ) -> float:
     """Take offsets out of the cells; root mean square of the slope of the loss at zero scores."""
@@ -140,5 +139,5 @@ def prepare(
         for side in SIDES:
             own, other = weights[side], weights[other_side(side)]
             engine.each(side, prepare_block, CELLS, mean, *biases, own, other, settings.dtype, keep="cells")
-    slopes = engine.each("row", slope_sums, CELLS, settings)
-    return float(np.sqrt(sum(slopes) / n_counting))
+    squares, counts = zip(*engine.each("row", slope_sums, CELLS, settings), strict=True)
+    return root_mean(sum(squares), sum(counts))

@@ -134,7 +134,7 @@ class Recipe:
         """How large random factors start, as in a fit in memory; ``size`` is the scale of the targets."""
         if self.augmented:
             return StartSize(self.model._start_spread(counted.mean), only_seen=True)
-        return StartSize(float(np.sqrt(min(max(size, 1e-3), 1e3) / self.rank)))
+        return StartSize(float(np.sqrt(size / self.rank)))
 
     def widths(self) -> dict[str, int | None]:
         """Columns of the designs; None for sides without features."""
