@@ -37,7 +37,6 @@ OPTIONS: dict[str, dict[str, list[Any]]] = {
     "MMMF": {"rank": [2], "C": [1.5, 0.4]},
     "NMF": {"rank": [2], "reg": [0.06, 0.7, 0.0]},
     "PMF": {"rank": [2], "reg": [0.3, (0.2, 0.7)], "per": ["cell", "factor"], "solver": ["als", "sgd"]},
-    "Popularity": {},
 }
 """Values of every parameter that belongs to the objective."""
 
@@ -122,8 +121,6 @@ OBJECTIVES: dict[str, Callable[[Any, Observations], Iterator[float]]] = {
     "NMF": nmf,
     "PMF": pmf,
 }
-WITHOUT_OBJECTIVE = {"Popularity"}
-"""It counts."""
 CASES = [
     (name, dict(zip(OPTIONS[name], values, strict=True)), weighted)
     for name in OBJECTIVES
@@ -133,7 +130,7 @@ CASES = [
 
 
 def test_no_completer_and_no_parameter_is_left_out() -> None:
-    assert set(OPTIONS) == BESIDE_THE_CORE == set(OBJECTIVES) | WITHOUT_OBJECTIVE
+    assert set(OPTIONS) == BESIDE_THE_CORE == set(OBJECTIVES)
     for name, options in OPTIONS.items():
         parameters = set(inspect.signature(COMPLETERS[name]).parameters)
         assert parameters <= NEUTRAL | set(options), f"{name} has an option that is in no list"

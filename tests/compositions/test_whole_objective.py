@@ -35,6 +35,7 @@ from unseen import (
     Term,
     WithOnes,
     baselines,
+    links,
     solvers,
 )
 from unseen.estimators.base import Completer
@@ -66,18 +67,26 @@ def public(module: Any, kind: type) -> dict[str, Any]:
     }
 
 
-COMPLETERS = public(unseen, Completer) | public(baselines, Completer)
-AVERAGES = {"BayesianMF"}
-"""Completers that are means over solutions, at which no objective is smallest."""
-FILTERS = {"ItemNeighbors", "SpectralFilter"}
-"""Completers that minimise nothing."""
+COMPLETERS = public(unseen, Completer) | public(baselines, Completer) | public(links, Completer)
+WITHOUT_OBJECTIVE = {
+    "BayesianMF": "a mean over solutions, at which no objective is smallest; its penalties are drawn as well",
+    "BlendedLinks": "a sum of ranks",
+    "CommonNeighbors": "a count",
+    "ItemNeighbors": "a product of the positives with their likeness",
+    "Katz": "a series of powers of the graph",
+    "Popularity": "a count",
+    "SVDKatz": "the same series over leading singular vectors",
+    "SpectralFilter": "a filter of the positives by their singular vectors",
+    "TruncatedSVDLinks": "leading singular vectors, found at once",
+}
+"""Completers that minimise nothing by steps, and what they are instead."""
 COMPOSED = {
     name: cls
     for name, cls in COMPLETERS.items()
-    if issubclass(cls, ComposedCompleter) and name not in AVERAGES
+    if issubclass(cls, ComposedCompleter) and name not in WITHOUT_OBJECTIVE
 }
-BESIDE_THE_CORE = {"BiasModel", "LowDensityNMF", "MMMF", "NMF", "PMF", "Popularity"}
-"""Completers that are no composition (yet) and have no problem."""
+BESIDE_THE_CORE = {"BiasModel", "LowDensityNMF", "MMMF", "NMF", "PMF"}
+"""Completers with an objective that are no composition: see ``test_objectives_beside_the_core``."""
 WITHOUT_FEATURES = {"AugmentedMF", "BiasMC", "MatrixFactorization", "OneBitMC", "ShiftMC", "SoftImpute"}
 
 NEUTRAL = {
@@ -129,6 +138,7 @@ OWN_OPTIONS: dict[tuple[str, str], list[Any]] = {
     ("Completion", "terms"): [],  # all losses and penalties, below
     ("Completion", "loss"): [],
     ("Completion", "solver"): [],
+    ("GIMC", "loss"): [],  # together with a number for reg, below
     ("GIMC", "solver"): ["lbfgs", "armijo"],
     ("MatrixFactorization", "center"): ["none", "mean", "biases", "joint"],
     ("MatrixFactorization", "init"): ["svd"],
@@ -147,6 +157,10 @@ TOGETHER: dict[str, list[dict[str, Any]]] = {
     ],
     "BiasIMC": [{"solver": "prox", "whiten": True}],
     "BiasMC": [{"reg": 0.7, "degree_scaling": 0.5}],
+    "GIMC": [
+        {"reg": 0.7, "center": "none", "loss": loss}
+        for loss in (unseen.Logistic(), unseen.Biased(0.7), Squared(1.5, Background(0.4, 0.7)))
+    ],
     "IMC": [{"reg": 0.7, "degree_scaling": 0.5}],
     "MatrixFactorization": [
         {"reg": 0.7, "degree_scaling": 0.5, "center": center} for center in ("none", "joint")
@@ -326,12 +340,21 @@ def _copy(problem: Problem) -> Problem:
 
 
 def test_no_completer_and_no_parameter_is_left_out() -> None:
-    assert set(COMPLETERS) == set(COMPOSED) | BESIDE_THE_CORE | AVERAGES | FILTERS
+    kinds = [set(COMPOSED), BESIDE_THE_CORE, set(WITHOUT_OBJECTIVE)]
+    assert set(COMPLETERS) == set().union(*kinds)
+    assert sum(map(len, kinds)) == len(COMPLETERS)
     for name, cls in COMPOSED.items():
         for parameter in inspect.signature(cls).parameters:
             listed = parameter in NEUTRAL or parameter in OPTIONS or (name, parameter) in OWN_OPTIONS
             assert listed, f"{name}({parameter}=) is in no list: can it change the objective?"
             assert not (parameter in NEUTRAL and parameter in OPTIONS)
+
+
+@pytest.mark.parametrize("name", sorted(set(WITHOUT_OBJECTIVE) - {"BayesianMF"}))
+def test_what_minimises_nothing_reports_no_objective(name: str) -> None:
+    graph = np.triu(np.random.default_rng(0).random((N, N)) < 0.4, 1)
+    model = COMPLETERS[name]().fit((graph | graph.T).astype(float))
+    assert not any("objective" in entry for entry in model.history_)
 
 
 @pytest.mark.parametrize(("name", "given"), CASES, ids=lambda value: str(value)[:60].replace("\n", " "))
