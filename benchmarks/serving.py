@@ -168,8 +168,8 @@ def lists_of(home: Path, size: str) -> Iterator[tuple[str, Path, int]]:
         model = BiasMC(RANK, alpha=0.99, reg=1.0, cg_steps=3, random_state=0).fit(train)
         model.save(home / "gowalla", cells=True)
         yield "Gowalla", home / "gowalla", train.shape[1]
-    n_cols = COLUMNS[size][0]
-    yield "drawn", saved(home, n_cols), n_cols
+    for n_cols in COLUMNS[size]:
+        yield "drawn", saved(home, n_cols), n_cols
 
 
 def memory(home: Path, size: str) -> dict[str, Any]:
