@@ -40,7 +40,9 @@ from unseen.baselines import MMMF
 from unseen.exceptions import DivergedError, InvalidDataError, ParameterError, TooLargeError
 from unseen.learned import LIBRARY_ERRORS
 from unseen.linalg.balance import balancing
+from unseen.linalg.blocked import matmul
 from unseen.linalg.normal_draws import wishart
+from unseen.linalg.svt import spectral_norm
 from unseen.links import BlendedLinks, Katz, SVDKatz, TruncatedSVDLinks, top_links
 from unseen.metrics import precision_at_k, ranked_hits
 
@@ -156,6 +158,15 @@ def test_a_wrong_answer_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
         inputs.trial(0)
 
 
+class Infinite:
+    """An operator that squares of large numbers would make."""
+
+    shape = (3, 3)
+
+    def toarray(self) -> Any:
+        return np.full((3, 3), np.inf)
+
+
 GRAPH = zoo.GRAPH
 PAIRED = zoo.fitted("BiasMC")
 
@@ -190,6 +201,8 @@ PAIRED = zoo.fitted("BiasMC")
         (lambda: Katz(np.nextafter(1 / zoo.fitted("Katz").lambda_max_, 0)).fit(zoo.GRAPH), "steps of a walk"),
         (lambda: wishart(5.0, np.full((2, 2), np.nan), RNG), "squares are too large"),
         (lambda: wishart(5.0, -np.eye(2), RNG), "squares are too large"),
+        (lambda: matmul(np.eye(3), np.eye(2)), "3 columns cannot be multiplied with 2 rows"),
+        (lambda: spectral_norm(Infinite(), RNG), "holds NaN or infinity"),
         (lambda: BlendedLinks(["m"]).fit(GRAPH), "models must be completers"),
         (lambda: SpectralFilter(3, degree_power=2**70).fit(zoo.POSITIVES), "leave no cell any weight"),
         (lambda: balancing(np.full((2, 2), np.inf), np.eye(2)), "factors became NaN or infinite"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +149,27 @@ def test_forged_models(
     forge.write(tmp_path / "forged", *change(forge.parts_of(models / name)))
     with pytest.raises(ModelFileError, match=message):
         unseen.load(tmp_path / "forged")
+
+
+@pytest.mark.parametrize(
+    ("name", "changed"),
+    [
+        ("BayesianMF", {"deviations": np.zeros((zoo.N, 4, 1), np.float16)}),
+        ("BayesianMF", {"deviations": np.zeros((zoo.N - 1, 4, 3), np.float16)}),
+        ("BayesianMF", {"noise": np.ones(3)}),
+        ("BayesianMF", {"coordinates": (9, False, False)}),
+        ("BayesianMF", {"row_prior": 3}),
+        ("Completion averaged", {"noise": np.ones(3)}),
+        ("Completion averaged", {"widths": [7, 7]}),
+    ],
+)
+def test_samples_that_do_not_fit_the_factors_are_refused(
+    tmp_path: Path, name: str, changed: dict[str, Any]
+) -> None:
+    model = copy.deepcopy(zoo.fitted(name))
+    model.solver_.posterior_ = replace(model.solver_.posterior_, **changed)
+    with pytest.raises(ModelFileError):
+        model.save(tmp_path / "m")
 
 
 def test_ids_that_could_not_be_loaded_are_not_saved(tmp_path: Path) -> None:

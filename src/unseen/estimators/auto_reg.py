@@ -393,6 +393,8 @@ class AutoReg(ComposedCompleter):
 
     def _tune(self, problem: Problem, solver: Solver, rng: np.random.Generator) -> None:
         super()._tune(problem, solver, rng)
+        if not hasattr(self, "reg_"):
+            raise ParameterError(f"this {type(self).__name__} has chosen no reg; fit it again")
         problem.terms[0].reg.set_params(reg=self.ridge_per_reg * self.reg_)
 
     def _start(self, problem: Problem, solver: Solver, rng: np.random.Generator) -> State:

@@ -308,6 +308,8 @@ class ComposedCompleter(AveragedCompleter):
 
     def _full_state(self, problem: Problem) -> State:
         """The state of the last fit, factors of identity sides read from the stacked factors."""
+        if len(problem.terms) != len(self.widths_):
+            raise InvalidDataError(f"{len(problem.terms)} terms cannot go on from {len(self.widths_)}")
         state = dict(self.state_)
         start = 0
         for term, width in zip(problem.terms, self.widths_, strict=True):

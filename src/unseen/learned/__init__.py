@@ -74,6 +74,9 @@ def check_model(model: Any) -> Sizes:
             raise ModelFileError(f"there are {len(model.widths_)} widths_ for {sizes['terms']} terms")
         if sum(model.widths_) + model.offsets_.width != sizes["k"]:
             raise ModelFileError(f"widths_ add up to other than the {sizes['k']} factors")
+        posterior = getattr(getattr(model, "solver_", None), "posterior_", None)
+        if posterior is not None:
+            _check_posterior(posterior, sizes)
     return sizes
 
 
@@ -87,6 +90,28 @@ def _check(holder: Any, table: Mapping[str, Check], sizes: Sizes, *, needed: boo
             found = values[name]
             shown = f"{found.dtype} of shape {found.shape}" if hasattr(found, "dtype") else repr(found)[:80]
             raise ModelFileError(f"{name} of a {type(holder).__name__} is not what it must be: {shown}")
+
+
+def _check_posterior(posterior: Any, sizes: Sizes) -> None:
+    """Refuse samples that are other in number or width than the factors."""
+    kind = type(posterior).__name__
+    if kind not in ("Posterior", "TermPosterior"):
+        raise ModelFileError(f"posterior_ is a {kind}")
+    own = {"n": sizes["n"]}
+    _check(posterior, FIELDS[kind], own, needed=True)
+    if kind == "Posterior":
+        rank, row_bias, col_bias = posterior.coordinates
+        width, drawn = rank + row_bias + col_bias, [own["drawn"] == rank + row_bias]
+        priors = {"row_prior": rank + row_bias, "col_prior": rank + col_bias}
+    else:
+        width = sum(posterior.widths)
+        drawn = [len(part) == own["samples"] for part in posterior.learned.values()]
+        priors = {"row_prior": None}
+    for name, length in priors.items():
+        mean = getattr(posterior, name).mean
+        drawn.append(mean.shape == (own["samples"], mean.shape[1] if length is None else length))
+    if not all(drawn) or own["samples"] * width > sizes["k"]:
+        raise ModelFileError(f"samples of a {kind} do not fit the factors")
 
 
 def _check_learners(model: Any, sizes: Sizes) -> None:

@@ -173,6 +173,28 @@ FIELDS: dict[str, dict[str, Check]] = {
         "reg_col": real(0.0),
     },
     "FeatureScaling": {"unit_rows": flag, "centre": either(numbers("d")), "scale": either(numbers("d"))},
+    "SideSamples": {
+        "mean": numbers("samples", "own"),
+        "precision": lambda value, sizes: len(value) == sizes["samples"],
+        "coefficients": some(lambda value, sizes: len(value) == sizes["samples"]),
+    },
+    "Posterior": {
+        "coordinates": some(lambda value, _: isinstance(value, int) and 0 <= value < 1 << 20, 3),
+        "noise": numbers("samples", low=0),
+        "row_prior": part("SideSamples"),
+        "col_prior": part("SideSamples"),
+        "deviations": numbers("n", "samples", "drawn", finite=False),
+        "scale": real(0.0),
+        "thresholds": either(numbers("samples", "gaps", finite=False)),
+    },
+    "TermPosterior": {
+        "noise": numbers("samples", low=0),
+        "widths": some(count(high=1 << 20)),
+        "learned": arrays,
+        "row_prior": part("SideSamples"),
+        "scale": real(0.0),
+        "thresholds": either(numbers("samples", "gaps", finite=False)),
+    },
     "SeenCells": {
         "indptr": numbers("starts", kinds="i", low=0),
         "indices": numbers("cells", kinds="i", low=0),

@@ -16,6 +16,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from unseen.exceptions import InvalidDataError
 from unseen.kernels.devices import owner
 from unseen.parallel import one_blas_thread
 from unseen.typing import Array, FloatArray
@@ -78,6 +79,8 @@ def gram(
 
 def matmul(tall: FloatArray, small: FloatArray, *, n_threads: int = 1) -> FloatArray:
     """``tall @ small`` by row blocks."""
+    if tall.shape[1] != small.shape[0]:
+        raise InvalidDataError(f"{tall.shape[1]} columns cannot be multiplied with {small.shape[0]} rows")
     out: Array = np.empty((tall.shape[0], small.shape[1]), dtype=np.result_type(tall, small))
 
     def task(rows: slice) -> None:

@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from scipy.linalg import eigh_tridiagonal
 
+from unseen.exceptions import DivergedError
 from unseen.typing import FloatArray
 
 __all__ = [
@@ -229,7 +230,10 @@ def spectral_norm(operator: Operator, rng: np.random.Generator, *, tol: float = 
     """Largest singular value, from below, to a relative accuracy of about ``tol``."""
     n, m = operator.shape
     if min(n, m) <= DENSE_SIDE and n * m <= DENSE_CELLS:
-        return float(np.linalg.norm(operator.toarray(), 2))
+        whole = operator.toarray()
+        if not np.isfinite(whole).all():
+            raise DivergedError("a matrix whose largest singular value is asked for holds NaN or infinity")
+        return float(np.linalg.norm(whole, 2))
     block = _widen(np.zeros((m, 0)), min(OVERSAMPLING, n, m), rng)
     last = 0.0
     for _ in range(100):

@@ -6,6 +6,7 @@ import numpy as np
 from scipy import linalg, sparse
 
 from unseen.data.merging import Merged
+from unseen.exceptions import DivergedError
 from unseen.problem import Problem
 from unseen.solvers.als import Side
 from unseen.typing import FloatArray, IndexArray
@@ -58,6 +59,8 @@ def worthwhile(
     places = np.searchsorted(picked, at_cols)
     pull = sparse.csr_array((c * scores - d, (places, at_rows)), shape=(len(picked), n_rows)) @ rows.factors
     ridge = np.eye(len(row_gram)) * max(cols.rule.ridge, 1e-9 * float(np.trace(row_gram)))
+    if not (np.isfinite(row_gram).all() and np.isfinite(ridge).all()):
+        raise DivergedError("factors became NaN or infinite")
     stretched, frame = linalg.eigh(row_gram, ridge)
     weights = cols.blank.row_weights
     background = cols.blank.weight * (1.0 if weights is None else weights[picked])
