@@ -17,7 +17,7 @@ from unseen.typing import Array
 from unseen.validation import as_frame, check_choice
 
 if TYPE_CHECKING:
-    from unseen.data.observations import Observations
+    from unseen.data.stored import StoredTable
 
 __all__ = ["FrameBackend", "FrameCells", "first_other", "frame_to_triples", "open_frame", "triples_to_frame"]
 
@@ -184,7 +184,7 @@ def _moments(series: nw.Series[Any], name: str) -> Array:
 
 
 def triples_to_frame(
-    seen: Observations, backend: FrameBackend, row: str, col: str, value: str, weight: str, time: str
+    seen: StoredTable, backend: FrameBackend, row: str, col: str, value: str, weight: str, time: str
 ) -> Any:
     """Build the frame of `Observations.to_frame`."""
     check_choice("backend", backend, ("pandas", "polars", "pyarrow"))
