@@ -27,6 +27,7 @@ from benchmarks import (
     how_good,
     imputation,
     label_systems,
+    large_sets,
     memory,
     mixed_cold,
     mixed_scale,
@@ -64,6 +65,7 @@ SUITES = {
     "papers/exmlds.md": (exmlds_speed,),
     "papers/gimc.md": (gimc_speed,),
     "papers/label_systems.md": (label_systems,),
+    "papers/large_sets.md": (large_sets,),
     "papers/mixed.md": (mixed_cold, mixed_scale),
 }
 """Where tables of suites stand on a page; each module has ``tables()``."""

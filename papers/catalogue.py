@@ -11,6 +11,8 @@ from papers import (
     exmlds_hidden,
     exmlds_joint,
     exmlds_labels,
+    exmlds_tuned,
+    gimc_chosen,
     gimc_classes,
     gimc_clustering,
     gimc_labels,
@@ -38,12 +40,13 @@ PAPERS = {
     "Karnick, Jain)",
     "pu": "PU Learning for Matrix Completion (Hsieh, Natarajan, Dhillon; ICML 2015)",
     "mixed": "Matrix completion by a mixed linear model of side information",
-    "amf": "Augmented matrix factorisation by compressive sampling of unobserved entries",
+    "amf": "Understanding the Sparsity: Augmented Matrix Factorization with Sampled Constraints on "
+    "Unobservables (Y. Zhang, M. Zhang, Y. Zhang, Liu, Ma; CIKM 2014)",
 }
 
 _MODULES = (
-    *(gimc_toy, gimc_classes, gimc_labels, gimc_solvers, gimc_clustering),
-    *(exmlds_labels, exmlds_hidden, exmlds_joint),
+    *(gimc_toy, gimc_chosen, gimc_classes, gimc_labels, gimc_solvers, gimc_clustering),
+    *(exmlds_labels, exmlds_hidden, exmlds_tuned, exmlds_joint),
     *(pu_recovery, pu_alpha, pu_links, pu_links_subset, pu_clustering),
     *(mixed_ratings, mixed_synthetic, mixed_support, mixed_drugs, mixed_cold),
     *(
