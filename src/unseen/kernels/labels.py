@@ -328,7 +328,7 @@ def margin_sweep(
 def _check_rows(**matrices: Any) -> None:
     """Refuse what is no CSR matrix."""
     for name, matrix in matrices.items():
-        if not sparse.issparse(matrix) or matrix.format != "csr" or len(matrix.shape) != 2:
+        if not isinstance(matrix, (sparse.csr_array, sparse.csr_matrix)) or matrix.ndim != 2:
             raise ParameterError(f"{name} must be a CSR matrix, got {type(matrix).__name__}")
 
 
