@@ -46,17 +46,19 @@ void als_solve(In1<I> indptr, In1<I> indices, In1<T> curvature, In1<T> linear, I
 template <class T, class I>
 void als_draw(In1<I> indptr, In1<I> indices, In1<T> curvature, In1<T> linear, In2<T> other, In2<T> precision,
               std::optional<In2<T>> offset, std::optional<In1<T>> shift, In2<T> noise, InOut2<T> out,
-              std::optional<InOut2<T>> means, int n_threads) {
+              std::optional<InOut2<T>> means, std::optional<InOut2<double>> sizes, int n_threads) {
   const std::size_t n_rows = out.shape(0), rank = out.shape(1), n_cells = indices.shape(0);
   require(other.shape(1) == rank, "other and out must have the same number of columns");
   require(precision.shape(0) == rank && precision.shape(1) == rank,
           "precision must be square, of the size of the rank");
-  require(!offset || (offset->shape(0) == n_rows && offset->shape(1) == rank),
-          "offset must have the shape of out");
+  require(!offset || (offset->shape(1) == rank && (offset->shape(0) == 1 || offset->shape(0) == n_rows)),
+          "offset must have one row, or as many as out, and as many columns");
   require(noise.shape(0) == n_rows && noise.shape(1) == rank, "noise must have the shape of out");
   require(!shift || shift->shape(0) == other.shape(0), "shift must have one value a row of other");
   require(!means || (means->shape(0) == n_rows && means->shape(1) == rank),
           "means must have the shape of out");
+  require(!sizes || (sizes->shape(0) == rank && sizes->shape(1) == rank + 1),
+          "sizes must have a row for each column of out, and one column more than rows");
   DrawProblem<T, I> problem{};
   problem.cells = pattern(indptr, indices, n_rows, other.shape(0));
   problem.curvature = cell_values(curvature, n_cells);
@@ -64,10 +66,12 @@ void als_draw(In1<I> indptr, In1<I> indices, In1<T> curvature, In1<T> linear, In
   problem.other = other.data();
   problem.precision = precision.data();
   problem.offset = offset ? offset->data() : nullptr;
+  problem.offset_step = offset && offset->shape(0) == n_rows ? Size(rank) : 0;
   problem.shift = shift ? shift->data() : nullptr;
   problem.noise = noise.data();
   problem.out = out.data();
   problem.means = means ? means->data() : nullptr;
+  problem.sizes = sizes ? sizes->data() : nullptr;
   problem.rank = Size(rank);
   run(kernels<T, I>().als_draw, n_threads, problem);
 }
@@ -155,7 +159,7 @@ struct Solve {
     m.def("als_draw", als_draw<T, I>, "indptr"_a.noconvert(), "indices"_a.noconvert(),
           "curvature"_a.noconvert(), "linear"_a.noconvert(), "other"_a.noconvert(), "precision"_a.noconvert(),
           "offset"_a.noconvert().none(), "shift"_a.noconvert().none(), "noise"_a.noconvert(),
-          "out"_a.noconvert(), "means"_a.noconvert().none(), "n_threads"_a);
+          "out"_a.noconvert(), "means"_a.noconvert().none(), "sizes"_a.noconvert().none(), "n_threads"_a);
     m.def("signs", signs<T, I>, "seed"_a, "block"_a, "first_row"_a, "length"_a, "rate"_a, "size"_a,
           "skip"_a.noconvert(), "indptr"_a.noconvert(), "indices"_a.noconvert(), "values"_a.noconvert(),
           "n_threads"_a);

@@ -142,15 +142,17 @@ template <class T, class I>
 void test_draw(const unseen::Kernels<T, I>& kernels, const Problem<T, I>& p, double tolerance) {
   const Size k = p.rank;
   std::vector<T> precision(k * k, 0), noise(p.n * k), out(p.n * k), means(p.n * k);
+  std::vector<double> sizes(k * (k + 1));
   for (Size l = 0; l < k; ++l) precision[l * k + l] = 2;
   kernels.normals({1, 2, 3, 4}, 5, p.n, k, noise.data(), 2);
   for (const T x : noise) expect_near(std::isfinite(x), 1, 0, "normals are finite");
   const T one = 1;
-  unseen::DrawProblem<T, I> problem{p.cells(), {&one, 0}, {p.values.data(), 1}, p.right.data(),
-                                    precision.data(), nullptr, nullptr, noise.data(),
-                                    out.data(), means.data(), k};
+  unseen::DrawProblem<T, I> problem{
+      p.cells(), {&one, 0},    {p.values.data(), 1}, p.right.data(), precision.data(), nullptr, 0,
+      nullptr,   noise.data(), out.data(),           means.data(),   sizes.data(),     k};
   kernels.als_draw(problem, 2);
   for (const T x : out) expect_near(std::isfinite(x), 1, 0, "als_draw is finite");
+  for (const double x : sizes) expect_near(std::isfinite(x), 1, 0, "sizes are finite");
   for (Size i = 0; i < p.n; ++i) {
     std::vector<double> residual(k);
     for (Size a = 0; a < k; ++a) residual[a] = -2.0 * means[i * k + a];
@@ -266,9 +268,9 @@ void test_embeddings(const Problem<T, I>& p, Size k) {
 template <class T, class I>
 void test_all() {
   using namespace unseen::UNSEEN_ISA;
-  const unseen::Kernels<T, I> kernels{sddmm<T, I>,     spmm<T, I>, spmm_t<T, I>, als_solve<T, I>,
-                                      als_draw<T, I>,  normals<T>, signs<T, I>, ccd_sweep<T, I>,
-                                      topk<T, I>,      gram<T>};
+  const unseen::Kernels<T, I> kernels{sddmm<T, I>,    spmm<T, I>, spmm_t<T, I>, als_solve<T, I>,
+                                      als_draw<T, I>, normals<T>, signs<T, I>,  ccd_sweep<T, I>,
+                                      topk<T, I>,     gram<T>};
   const double tolerance = sizeof(T) == 4 ? 2e-4 : 1e-9;
   for (const Size rank : {1, 17, 70}) {
     for (const auto& [n, m] : {std::pair<Size, Size>{1, 1}, {2, 70}, {60, 7}, {300, 90}}) {

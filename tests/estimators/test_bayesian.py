@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ import unseen
 from unseen import BayesianMF, MatrixFactorization, Observations
 from unseen.diagnostics import identifiability
 from unseen.exceptions import ConvergenceWarning, NotInductiveError, ParameterError
+from unseen.solvers.gibbs_chain import Chain
 
 NOISE = 0.5
 
@@ -85,6 +88,10 @@ def test_factors_are_the_mean_score(model):
 def test_training_rows_folded_in_are_what_they_were(truth, model):
     _, values, seen = truth
     X = np.where(seen, values, np.nan)
+    # Noise of new rows is drawn anew; where it is one number nothing is.
+    there, again = model.predict_new()[:7], model.transform(X[:7])
+    assert np.sqrt(np.mean((there - again)[~seen[:7]] ** 2)) < 0.05 * np.std(there)
+    model = BayesianMF(4, n_samples=10, burn_in=20, noise="constant", random_state=0).fit(X)
     np.testing.assert_allclose(model.fold_in(X[:7]), model.row_factors_[:7], rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(model.transform(X[:7]), model.predict_new()[:7], rtol=1e-6, atol=1e-6)
     with pytest.raises(NotInductiveError):
@@ -162,11 +169,17 @@ def test_a_weight_of_two_is_the_same_value_twice(truth):
     np.testing.assert_allclose(moved.predict_new(), zero, atol=1e-8)
 
 
-def test_a_chain_that_has_not_settled_is_said_so(truth):
+def test_a_chain_that_has_not_settled_is_said_so(truth, monkeypatch):
     _, values, seen = truth
     X = np.where(seen, values, np.nan)
+    options = {"n_samples": 10, "burn_in": 5, "thin": 1, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        BayesianMF(3, **options).fit(X)
+    scores_at = Chain.scores_at
+    monkeypatch.setattr(Chain, "scores_at", lambda own, *at: scores_at(own, *at) + 0.2 * own.number)
     with pytest.warns(ConvergenceWarning, match="R-hat"):
-        BayesianMF(8, n_samples=8, burn_in=0, thin=1, random_state=0).fit(X)
+        BayesianMF(3, **options).fit(X)
 
 
 def test_a_compressed_mean_says_what_it_lost(truth, model, tmp_path):

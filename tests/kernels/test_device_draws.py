@@ -30,8 +30,9 @@ def drawn(provider, X, k, dtype, *, offset, shifted, by_cell, seed=3):
     out, means = (provider.asarray(np.full((n, k), np.nan, dtype)) for _ in range(2))
     given = map(provider.asarray, (other, prior, noise))
     shift = None if shift is None else provider.asarray(shift)
-    provider.als_draw(cells, *given, out, scale=1.7, offset=offset, shift=shift, means=means)
-    return provider.to_host(out), provider.to_host(means)
+    sizes = np.empty((k, k + 1))
+    provider.als_draw(cells, *given, out, scale=1.7, offset=offset, shift=shift, means=means, sizes=sizes)
+    return provider.to_host(out), provider.to_host(means), sizes
 
 
 def pattern(dtype, n=40, m=3000):

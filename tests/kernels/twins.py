@@ -150,9 +150,12 @@ def both_draw(case: Case, n_threads: int) -> tuple[Arrays, Arrays]:
     found, expected = case.left.copy(), case.left.copy()
     given = (case.indptr, case.indices, case.data, 2 * case.data, case.right, precision)
     means, expected_means = np.empty_like(found), np.empty_like(found)
-    kernels.als_draw(*given, noise, found, offset=offset, shift=shift, means=means, n_threads=n_threads)
-    reference.als_draw(*given, offset, shift, noise, expected, expected_means, 1)
-    return [found, means], [expected, expected_means]
+    sizes, expected_sizes = np.empty((rank, rank + 1)), np.empty((rank, rank + 1))
+    kernels.als_draw(
+        *given, noise, found, offset=offset, shift=shift, means=means, sizes=sizes, n_threads=n_threads
+    )
+    reference.als_draw(*given, offset, shift, noise, expected, expected_means, expected_sizes, 1)
+    return [found, means, sizes], [expected, expected_means, expected_sizes]
 
 
 def both_normals(case: Case, n_threads: int) -> tuple[Arrays, Arrays]:

@@ -26,8 +26,9 @@ from unseen.losses import Background, Logistic, Squared
 from unseen.parallel import one_blas_thread
 from unseen.regularisers import L1, Ridge
 from unseen.solvers import Gibbs
-from unseen.solvers.gibbs_chain import START_FALL
-from unseen.solvers.gibbs_prior import SidePrior
+from unseen.solvers.gibbs_chain import Chain
+from unseen.solvers.gibbs_noise import VaryingNoise
+from unseen.solvers.gibbs_prior import SPREAD, SidePrior
 from unseen.solvers.mixing import effective_samples, split_rhat
 
 DRAWS = 20_000
@@ -240,12 +241,77 @@ def test_early_stopping_is_refused():
         model.fit(small())
 
 
-def test_directions_that_nothing_supports_are_not_filled_at_the_start(monkeypatch):
+def test_directions_that_nothing_supports_vanish_and_would_not_without_sizes(monkeypatch):
     rng = np.random.default_rng(0)
     X = np.where(rng.random((120, 80)) < 0.1, rng.normal(size=(120, 80)), np.nan)  # noise, no structure
-    sizes = []
-    for fall in (START_FALL, 1.0):
-        monkeypatch.setattr("unseen.solvers.gibbs_chain.START_FALL", fall)
-        model = BayesianMF(16, n_samples=8, burn_in=2, thin=1, random_state=0, n_jobs=1).fit(X)
-        sizes.append(np.std(model.predict_new()))
-    assert sizes[0] < 0.9 * sizes[1]
+    found = []
+    for resize in (Chain._resize, lambda *_: None):
+        monkeypatch.setattr(Chain, "_resize", resize)
+        model = BayesianMF(16, n_samples=20, burn_in=100, thin=1, noise="constant", random_state=0, n_jobs=1)
+        found.append(np.std(model.fit(X).predict_new()))
+    assert found[0] < 0.7 * found[1]
+
+
+@pytest.mark.parametrize("planted", [1.0, 1.1])
+def test_sizes_have_the_closed_form_moments(planted):
+    rng = np.random.default_rng(3)
+    k, alpha = 3, 1.7
+    left, right = rng.normal(size=(4, k)), rng.normal(size=(5, k))
+    target, weight = rng.normal(size=20), rng.uniform(0.5, 2.0, 20)
+    seen, out = np.empty((k, k + 1)), np.empty((4, k))
+    # A prior so narrow that the rows are drawn as they are.
+    kernels.als_draw(
+        np.arange(0, 21, 5), np.tile(np.arange(5), 4), alpha * weight, alpha * weight * target, right,
+        1e14 * np.eye(k), np.zeros((4, k)), out, offset=1e14 * left, sizes=seen,
+    )  # fmt: skip
+    products = (left[:, None] * right).reshape(20, k)  # scores are products @ sizes
+    draws = np.empty((DRAWS, k))
+    for draw in draws:
+        prior = SidePrior(k)
+        draw[:] = prior.resize(seen * planted, rng)
+        np.testing.assert_array_equal(draw, prior.sizes)
+    a = np.eye(k) / (SPREAD**2 * k) + alpha * products.T @ (weight[:, None] * products)
+    z = worst_z(draws, np.linalg.solve(a, alpha * products.T @ (weight * target)), np.linalg.inv(a))
+    assert z < 4.5 if planted == 1.0 else z > 6
+
+
+@pytest.mark.parametrize("planted", [False, True])
+def test_alternating_errors_and_their_precisions_gives_the_prior_back(planted):
+    rng = np.random.default_rng(8)
+    shape = 6, 5
+    cells = Observations.from_dense(np.ones(shape))
+    place = kernels.get_provider("native")
+    noise = VaryingNoise(cells, np.ones(30), np.zeros(30), place)
+    by_row = place.pattern(cells.indptr, cells.indices, np.ones(30), np.zeros(30), n_cols=5)
+    if planted:
+        noise.sides[0].counts = noise.sides[0].counts + 1.0
+    alpha, found = 1.0, []
+    for _ in range(6000):
+        rows, cols = noise.sides
+        precision = alpha * np.outer(rows.values, cols.values).ravel()
+        squares = rng.standard_normal(30) ** 2 / precision
+        alpha = noise.draw(by_row, squares, (4.0, 4.0), rng)
+        np.testing.assert_allclose(noise.curvature, np.outer(rows.values, cols.values).ravel())
+        # Means of one under the prior: nu is even on 17 powers of two, precisions have mean one.
+        found.append([(rows.place + 1) / 9, (cols.place + 1) / 9, alpha, rows.values[0], cols.values[0]])
+    draws = np.array(found)
+    z = np.abs(draws.mean(axis=0) - 1.0) / (draws.std(axis=0) / np.sqrt(effective_samples(draws)))
+    assert (z.max() < 4) is not planted
+
+
+def test_rows_that_vary_more_are_told_from_the_rest():
+    rng = np.random.default_rng(9)
+    std = np.where(np.arange(80) < 40, 0.3, 1.2)
+    X = rng.normal(size=(80, 1)) + rng.normal(size=40) + std[:, None] * rng.normal(size=(80, 40))
+    X[rng.random(X.shape) < 0.3] = np.nan
+    model = BayesianMF(3, n_samples=30, burn_in=40, thin=1, random_state=0).fit(X)
+    rows, cols = np.arange(80), np.zeros(80, dtype=int)
+    _, found = model.predict_entries(rows, cols, return_std=True)
+    assert np.median(found[:40]) < 0.6 < 0.9 < np.median(found[40:])
+    low, high = model.predict_interval(rows, cols).T
+    assert np.median((high - low)[40:]) > 2 * np.median((high - low)[:40])
+    constant = BayesianMF(3, n_samples=5, burn_in=10, noise="constant", random_state=0).fit(X)
+    _, even = constant.predict_entries(rows, cols, return_std=True)
+    assert np.median(even[40:]) < 1.3 * np.median(even[:40])
+    with pytest.raises(UnsupportedComposition, match="noise='auto'"):
+        BayesianMF(2, likelihood="ordinal", noise="varying").fit(np.round(X))

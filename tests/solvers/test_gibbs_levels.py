@@ -12,7 +12,7 @@ from unseen.problem import Problem
 from unseen.solvers import gibbs_cells
 from unseen.solvers.gibbs_cells import LevelCells, noise_between
 from unseen.solvers.gibbs_chain import Chain
-from unseen.solvers.gibbs_prior import SidePrior
+from unseen.solvers.gibbs_prior import SPREAD, SidePrior
 
 
 @pytest.mark.parametrize(("low", "high"), [(-0.5, 1.0), (-np.inf, -6.0), (5.0, 5.5), (38.0, np.inf)])
@@ -67,20 +67,23 @@ def test_thresholds_are_drawn_from_their_posterior(planted, monkeypatch):
 
 
 def prior_draw(rng: np.random.Generator, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-    """Scores and likes, from factors and biases that are N(0, 1/2)."""
-    rows, cols = (rng.standard_normal((length, 2)) / np.sqrt(2.0) for length in shape)
+    """Scores and likes, from factors and biases that are N(0, d^2 / 2) with sizes d of the prior."""
+    rows, cols = (
+        rng.standard_normal((length, 2)) / np.sqrt(2.0) * SPREAD * np.sqrt(2.0) * rng.standard_normal(2)
+        for length in shape
+    )
     scores = rows[:, :1] @ cols[:, :1].T + rows[:, 1:] + cols[:, 1]
     return scores, (scores + rng.standard_normal(shape) > 0).astype(float)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("planted", [1.0, 1.5])
+@pytest.mark.parametrize("planted", [1.0, 0.3])
 def test_ranks_of_the_truth_among_draws_are_uniform(planted, monkeypatch):
     """Simulation-based calibration: what data were made from is one more draw given them."""
-    monkeypatch.setattr(SidePrior, "draw", lambda *_: None)  # it stays at N(0, 1/2)
-    normals = Chain.normals
-    if planted != 1.0:
-        monkeypatch.setattr(Chain, "normals", lambda *args: planted * normals(*args))
+    monkeypatch.setattr(SidePrior, "draw", lambda *_: None)  # it stays at N(0, 1/2), but for sizes
+    resize = SidePrior.resize
+    if planted != 1.0:  # sizes that believe too little of what the cells say
+        monkeypatch.setattr(SidePrior, "resize", lambda own, seen, rng: resize(own, planted * seen, rng))
     ranks, kept = [], 15
     with one_blas_thread():
         for seed in range(160):

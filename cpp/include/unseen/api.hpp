@@ -49,10 +49,12 @@ struct DrawProblem {
   Pattern<I> cells;
   CellValues<T> curvature, linear;
   const T *other, *precision;
-  const T* offset;  // may be null
-  const T* shift;   // scores that are known beforehand, one a column; may be null
-  const T* noise;   // normal numbers, as many as out has
-  T *out, *means;   // means may be null
+  const T* offset;   // may be null
+  Size offset_step;  // from one row to the next; 0 where all rows share one
+  const T* shift;    // scores that are known beforehand, one a column; may be null
+  const T* noise;    // normal numbers, as many as out has
+  T *out, *means;    // means may be null
+  double* sizes;     // rank rows of rank + 1, or null
   Size rank;
 };
 
@@ -61,8 +63,8 @@ struct DrawKey {
   std::uint32_t seed_low, seed_high, sweep, block;
 };
 
-// Random signs on few of the cells 0 .. length - 1 of each row, in order. A row has room for `capacity` of them;
-// `most` tells how many the fullest row has, and nothing else is of use where that is more.
+// Random signs on few of the cells 0 .. length - 1 of each row, in order. A row has room for `capacity` of
+// them; `most` tells how many the fullest row has, and nothing else is of use where that is more.
 template <class T, class I>
 struct SignsProblem {
   DrawKey key;
@@ -162,8 +164,8 @@ struct DualProblem {
   Size max_passes, seed;
 };
 
-// min over W of sum_k (1/2 |w_k|^2 + l1 |w_k|_1) + sum_i C_i max(0, 1 + largest score of another label of row i -
-// smallest score of a label of its own).
+// min over W of sum_k (1/2 |w_k|^2 + l1 |w_k|_1) + sum_i C_i max(0, 1 + largest score of another label of row
+// i - smallest score of a label of its own).
 template <class T, class I>
 struct MarginProblem {
   Pattern<I> cells;

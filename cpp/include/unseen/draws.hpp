@@ -70,9 +70,9 @@ UNSEEN_INLINE Size sign_gap(std::uint32_t word, double scale) {
   return 1 + Size(__builtin_log((double(word >> 1) + 0.5) / 2147483648.0) * scale);
 }
 
-// Gaps between signs are geometric; the sign is the lowest bit of a word. The counter is (group of four words,
-// row, block). A logarithm costs more than all else, so the gaps of words that agree in their upper bits are
-// looked up where they are the same.
+// Gaps between signs are geometric; the sign is the lowest bit of a word. The counter is (group of four
+// words, row, block). A logarithm costs more than all else, so the gaps of words that agree in their upper
+// bits are looked up where they are the same.
 template <class T, class I>
 bool signs(const SignsProblem<T, I>& p, int n_threads) {
   constexpr Size rows_a_task = 16, lanes = 16, bits = 13;
@@ -135,18 +135,41 @@ bool signs(const SignsProblem<T, I>& p, int n_threads) {
   return true;
 }
 
+// The upper part of sums += (x x') o A and its last column += x o b, o entry by entry: with s_t the products
+// of x and factors coordinate by coordinate, sum_t c_t s_t s_t' and sum_t l_t s_t of one row.
+template <class T>
+void add_sizes(const T* matrix, const T* pull, const T* x, Size rank, Size width, double* sums) {
+  for (Size a = 0; a < rank; ++a) {
+    const double own = double(x[a]);
+    double* to = sums + a * (rank + 1);
+    const T* from = matrix + a * width;
+#pragma omp simd
+    for (Size b = a; b < rank; ++b) to[b] += own * double(x[b]) * double(from[b]);
+    to[rank] += own * double(pull[a]);
+  }
+}
+
 // Row i ~ N(A^-1 b, A^-1), A = precision + sum_t c_t q_t q_t', b = offset_i + sum_t l_t q_t: with A = U'U it
 // is A^-1 b + U^-1 e for the row's normal numbers e. A row whose matrix is not positive definite becomes NaN.
+// With `sizes`, chunks are dealt out to a fixed number of groups, whose sums are added up in order.
 template <class T, class I>
 bool als_draw(const DrawProblem<T, I>& problem, int n_threads) {
   const Pattern<I>& cells = problem.cells;
   const Size rank = problem.rank, width = padded_width<T>(rank), n4 = round_up(rank, 4);
-  if (rank == 0 || cells.n_rows == 0) return true;
-  constexpr Size rows_a_task = 64;
-  const Size own = width * width + 2 * cells_a_block * width + 5 * width;
+  if (rank == 0 || cells.n_rows == 0) {
+    for (Size e = 0; problem.sizes && e < rank * (rank + 1); ++e) problem.sizes[e] = 0;
+    return true;
+  }
+  constexpr Size rows_a_task = 64, most_groups = 64;
+  const Size area = width * width, own = 2 * area + 2 * cells_a_block * width + 6 * width;
   const RowChunks chunks(cells.indptr, cells.n_rows, cells_a_chunk, rows_a_task);
-  Buffer<T> scratch(own * n_threads), table(cells.n_cols * width), base(width * width);
-  if (!chunks || !scratch || !table || !base) return false;
+  if (!chunks) return false;
+  const Size n_groups = problem.sizes ? smaller(chunks.count(), most_groups) : chunks.count();
+  const Size n_sums = problem.sizes ? rank * (rank + 1) : 0;
+  Buffer<T> scratch(own * n_threads), table(cells.n_cols * width), base(area);
+  Buffer<double> sums(larger<Size>(n_groups * n_sums, 1));
+  if (!scratch || !table || !base || !sums) return false;
+  sums.fill(0);
   copy_padded(problem.precision, rank, rank, width, base.data());
   for (Size l = rank; l < width; ++l) {
     for (Size r = 0; r < width; ++r) base[l * width + r] = r == l ? T(1) : T(0);
@@ -156,42 +179,56 @@ bool als_draw(const DrawProblem<T, I>& problem, int n_threads) {
     const Size first = chunk * rows_a_task, n = smaller(rows_a_task, cells.n_cols - first);
     copy_padded(problem.other + first * rank, n, rank, width, table.data() + first * width);
   });
-  parallel_for(chunks.count(), n_threads, [&](Size chunk, int thread) {
-    const Size first = chunks.begin(chunk), last = chunks.end(chunk);
-    T *matrix = scratch.data() + own * thread, *block = matrix + width * width;
+  parallel_for(n_groups, n_threads, [&](Size group, int thread) {
+    T *matrix = scratch.data() + own * thread, *seen = matrix + area, *block = seen + area;
     T *rhs = block + 2 * cells_a_block * width, *inverse = rhs + width, *noise = inverse + width,
-      *x = noise + width, *spare = x + width;
-    Fetcher<T, I> fetcher{cells.indices, cells.indptr[first], cells.indptr[cells.n_rows], table.data(), width};
-    for (Size i = first; i < last; ++i) {
-      const Size start = cells.indptr[i];
-      const RowSystem<T, I> row{cells.indices + start,
-                                Size(cells.indptr[i + 1]) - start,
-                                {problem.curvature.data + start * problem.curvature.step, problem.curvature.step},
-                                {problem.linear.data + start * problem.linear.step, problem.linear.step},
-                                table.data(),
-                                nullptr,
-                                nullptr,
-                                problem.shift,
-                                rank,
-                                width,
-                                start,
-                                &fetcher};
-      for (Size e = 0; e < width * width; ++e) matrix[e] = base[e];
-      for (Size l = 0; l < width; ++l) {
-        rhs[l] = l < rank && problem.offset ? problem.offset[i * rank + l] : T(0);
-        noise[l] = l < rank ? problem.noise[i * rank + l] : T(0);
+      *x = noise + width, *spare = x + width, *pull = spare + width;
+    for (Size chunk = group; chunk < chunks.count(); chunk += n_groups) {
+      const Size first = chunks.begin(chunk), last = chunks.end(chunk);
+      Fetcher<T, I> fetcher{cells.indices, cells.indptr[first], cells.indptr[last], table.data(), width};
+      for (Size i = first; i < last; ++i) {
+        const Size start = cells.indptr[i];
+        const RowSystem<T, I> row{
+            cells.indices + start,
+            Size(cells.indptr[i + 1]) - start,
+            {problem.curvature.data + start * problem.curvature.step, problem.curvature.step},
+            {problem.linear.data + start * problem.linear.step, problem.linear.step},
+            table.data(),
+            nullptr,
+            nullptr,
+            problem.shift,
+            rank,
+            width,
+            start,
+            &fetcher};
+        for (Size e = 0; e < area; ++e) seen[e] = 0;
+        for (Size l = 0; l < width; ++l) {
+          pull[l] = 0;
+          noise[l] = l < rank ? problem.noise[i * rank + l] : T(0);
+        }
+        add_normal_equations(row, seen, pull, block);
+        for (Size e = 0; e < area; ++e) matrix[e] = base[e] + seen[e];
+        const T* offset = problem.offset ? problem.offset + i * problem.offset_step : nullptr;
+        for (Size l = 0; l < width; ++l) rhs[l] = pull[l] + (l < rank && offset ? offset[l] : T(0));
+        const bool definite = cholesky(matrix, n4, width, inverse);
+        if (definite && problem.means) {
+          for (Size l = 0; l < width; ++l) spare[l] = rhs[l];
+          cholesky_solve(matrix, n4, width, inverse, spare, x);
+          for (Size l = 0; l < rank; ++l) problem.means[i * rank + l] = x[l];
+        }
+        if (definite) cholesky_solve(matrix, n4, width, inverse, rhs, x, noise);
+        for (Size l = 0; l < rank; ++l) problem.out[i * rank + l] = definite ? x[l] : T(__builtin_nan(""));
+        if (n_sums) add_sizes(seen, pull, problem.out + i * rank, rank, width, sums.data() + group * n_sums);
       }
-      add_normal_equations(row, matrix, rhs, block);
-      const bool definite = cholesky(matrix, n4, width, inverse);
-      if (definite && problem.means) {
-        for (Size l = 0; l < width; ++l) spare[l] = rhs[l];
-        cholesky_solve(matrix, n4, width, inverse, spare, x);
-        for (Size l = 0; l < rank; ++l) problem.means[i * rank + l] = x[l];
-      }
-      if (definite) cholesky_solve(matrix, n4, width, inverse, rhs, x, noise);
-      for (Size l = 0; l < rank; ++l) problem.out[i * rank + l] = definite ? x[l] : T(__builtin_nan(""));
     }
   });
+  for (Size e = 0; e < n_sums; ++e) problem.sizes[e] = 0;
+  for (Size group = 0; n_sums && group < n_groups; ++group) {
+    for (Size e = 0; e < n_sums; ++e) problem.sizes[e] += sums[group * n_sums + e];
+  }
+  for (Size a = 0; n_sums && a < rank; ++a) {
+    for (Size b = 0; b < a; ++b) problem.sizes[a * (rank + 1) + b] = problem.sizes[b * (rank + 1) + a];
+  }
   return true;
 }
 

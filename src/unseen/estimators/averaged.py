@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Self, cast
 
 import numpy as np
@@ -245,14 +246,25 @@ class AveragedCompleter(FactoredCompleter):
             mean = found @ levels
             std = np.sqrt(np.maximum(found @ levels**2 - mean * mean, 0.0))
             return mean.astype(self.row_factors_.dtype), std.astype(self.row_factors_.dtype)
-        std = np.concatenate([_deviation(scores, posterior) for scores in self._samples(rows, cols)])
+        std = np.concatenate([_deviation(*sampled) for sampled in self._noisy_samples(rows, cols)])
         return self._predictions(self._predict_entries(rows, cols)), std.astype(self.row_factors_.dtype)
+
+    def _parts(self, i: Places, j: Places) -> Iterator[tuple[Places, Places]]:
+        """Some cells at a time."""
+        step = max(1, PAIRS_AT_A_TIME // self.row_factors_.shape[1])
+        for start in range(0, max(len(i), 1), step):
+            yield i[start : start + step], j[start : start + step]
 
     def _samples(self, i: Places, j: Places) -> list[Array]:
         """Scores of cells in each sample, some cells at a time."""
-        step = max(1, PAIRS_AT_A_TIME // self.row_factors_.shape[1])
-        parts = range(0, max(len(i), 1), step)
-        return [self._sampled(i[start : start + step], j[start : start + step]) for start in parts]
+        return [self._sampled(*part) for part in self._parts(i, j)]
+
+    def _noisy_samples(self, i: Places, j: Places) -> Iterator[tuple[Array, Array]]:
+        """The same, with the precision of each cell in each sample beside them."""
+        posterior = self._posterior
+        assert posterior is not None
+        for part in self._parts(i, j):
+            yield self._sampled(*part), posterior.noise_at(*part)
 
     def _sampled(self, i: Places, j: Places) -> Array:
         posterior = self._posterior
@@ -289,8 +301,6 @@ class AveragedCompleter(FactoredCompleter):
         """
         check_is_fitted(self)
         level = check_fraction("level", level)
-        posterior = self._posterior
-        assert posterior is not None
         tails = (0.5 - 0.5 * level, 0.5 + 0.5 * level)
         if self._has_levels():
             up_to = np.cumsum(self._probabilities_at(*self._pairs(rows, cols, positions))[:, :-1], axis=1)
@@ -298,15 +308,15 @@ class AveragedCompleter(FactoredCompleter):
             of_levels: FloatArray = self.levels_[ends].astype(self.row_factors_.dtype)
             return of_levels
         parts = [
-            np.stack([_quantile(scores, posterior.noise, tail) for tail in tails], axis=1)
-            for scores in self._samples(*self._pairs(rows, cols, positions))
+            np.stack([_quantile(scores, noise, tail) for tail in tails], axis=1)
+            for scores, noise in self._noisy_samples(*self._pairs(rows, cols, positions))
         ]
         return self._to_data(np.concatenate(parts).astype(self.row_factors_.dtype))
 
 
-def _deviation(scores: Array, posterior: Posterior | TermPosterior) -> Array:
+def _deviation(scores: Array, noise: Array) -> Array:
     """Standard deviation of a new observation."""
-    return np.asarray(np.sqrt(scores.var(axis=1) + np.mean(1.0 / posterior.noise)))
+    return np.asarray(np.sqrt(scores.var(axis=1) + np.mean(1.0 / noise, axis=1)))
 
 
 def _quantile(scores: Array, noise: Array, share: float) -> Array:

@@ -24,12 +24,13 @@ __all__ = ["BayesianMF"]
 class BayesianMF(ComposedCompleter):
     """Matrix factorisation with biases, averaged over its posterior by Gibbs sampling.
 
-    a_ij ~ N(mu + b_i + c_j + u_i . v_j, 1 / (alpha w_ij)),   (u_i, b_i) ~ N(m, L^-1),   (v_j, c_j) likewise
+    a_ij ~ N(mu + b_i + c_j + u_i . v_j, 1 / (alpha f_i g_j w_ij)),   (u_i, b_i) ~ N(m, L^-1),   v, c likewise
 
-    with mu the mean of the observed cells and w the weights of cells. With features x_i of the rows the prior
-    is ``N(m + B'x_i, L^-1)``, with coefficients B and a weight of their size that are learned; those of
+    with mu the mean of the observed cells, w the weights of cells, and f and g precisions of rows and
+    columns: some raters are steadier than others. With features x_i of the rows the prior is
+    ``N(m + B'x_i, L^-1)``, with coefficients B and a weight of their size that are learned; those of
     columns and histories likewise. Rows and columns without cells are predicted by their features. The
-    precision L of each side, its mean m and the noise alpha are drawn along with the factors, so there is no
+    precision L of each side, its mean m and the noise are drawn along with the factors, so there is no
     penalty to choose. The prediction
     is the mean over ``n_samples`` draws; their spread and the noise give intervals.
 
@@ -53,6 +54,9 @@ class BayesianMF(ComposedCompleter):
         Sweeps from one kept draw to the next.
     precision : {"full", "diagonal"}, default="full"
         L is a full matrix, or has one number for each coordinate.
+    noise : {"auto", "varying", "constant"}, default="auto"
+        Whether rows and columns differ in their noise, or all cells have the same ("auto": they differ, but
+        for levels).
     clip : (float, float) or "observed", optional
         Bounds of predictions and intervals, or the smallest and largest observed value. Means are clipped,
         not draws; ``raw=True`` gives them unclipped.
@@ -93,6 +97,7 @@ class BayesianMF(ComposedCompleter):
         burn_in: int = 50,
         thin: int = 2,
         precision: Literal["full", "diagonal"] = "full",
+        noise: Literal["auto", "varying", "constant"] = "auto",
         clip: tuple[float, float] | Literal["observed"] | None = None,
         standardize: bool = True,
         random_state: Any = None,
@@ -107,6 +112,7 @@ class BayesianMF(ComposedCompleter):
         self.burn_in = burn_in
         self.thin = thin
         self.precision = precision
+        self.noise = noise
         self.clip = clip
         self.standardize = standardize
         self.random_state = random_state
@@ -128,7 +134,7 @@ class BayesianMF(ComposedCompleter):
             Term(rows, Constant(), Full()),
             Term(Constant(), cols, Full()),
         ]
-        solver = Gibbs(self.n_samples, self.burn_in, self.thin, self.precision)
+        solver = Gibbs(self.n_samples, self.burn_in, self.thin, self.precision, self.noise)
         losses: dict[str, Loss] = {"gaussian": Squared(), "ordinal": Ordinal(), "probit": Probit()}
         return Composition(terms, losses[check_choice("likelihood", self.likelihood, tuple(losses))], solver)
 

@@ -42,6 +42,7 @@ def als_draw(
     noise: FloatArray,
     out: FloatArray,
     means: FloatArray | None,
+    sizes: FloatArray | None,
     n_threads: int,
 ) -> None: ...
 def normals(seed: int, sweep: int, block: int, first_row: int, out: FloatArray, n_threads: int) -> None: ...

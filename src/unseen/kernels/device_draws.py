@@ -8,6 +8,7 @@ import numpy as np
 
 from unseen.exceptions import TooLargeError
 from unseen.kernels.cuda import programs as cuda
+from unseen.typing import FloatArray
 
 __all__ = ["DrawsOnDevice"]
 
@@ -15,6 +16,7 @@ CHUNK_CELLS = 1024
 """Cells of a row that one block adds up."""
 LARGEST_RANK = 128
 THREADS = 256
+CELLS_AT_A_TIME = 1 << 18
 
 
 class DrawsOnDevice:
@@ -22,6 +24,7 @@ class DrawsOnDevice:
 
     xp: Any
     asarray: Any
+    to_host: Any
     launch: Any
     padded: Any
     device: str
@@ -53,6 +56,7 @@ class DrawsOnDevice:
         offset: Any = None,
         shift: Any = None,
         means: Any = None,
+        sizes: FloatArray | None = None,
     ) -> Any:
         """Rows drawn from their conditional distributions."""
         xp, dtype, (n, k) = self.xp, out.dtype, out.shape
@@ -94,4 +98,26 @@ class DrawsOnDevice:
             self.launch(
                 program, "draw_row", len(one), THREADS, arguments, one.rows, np.int32(0), shared=shared
             )
+        if sizes is not None:
+            self._add_up_sizes(cells, self.asarray(other), out, moved, scale, sizes)
         return out
+
+    def _add_up_sizes(
+        self, cells: Any, table: Any, drawn: Any, shift: Any, scale: float, sizes: FloatArray
+    ) -> None:
+        """What the cells say of the sizes of the columns of ``drawn``, some cells at a time."""
+        xp, count, k = self.xp, len(cells.indices), drawn.shape[1]
+        total = xp.zeros((k, k + 1), dtype=np.float64)
+        for start in range(0, count, CELLS_AT_A_TIME):
+            part = slice(start, min(start + CELLS_AT_A_TIME, count))
+            rows = xp.searchsorted(cells.indptr, xp.arange(start, part.stop), side="right") - 1
+            c, pull = (
+                scale * (own if np.ndim(own) == 0 else self.asarray(own)[part])
+                for own in (cells.curvature, cells.linear)
+            )
+            columns = cells.indices[part]
+            products = drawn[rows].astype(np.float64) * table[columns]
+            pull = pull - (0.0 if shift is None else c * shift[columns])
+            total[:, :-1] += products.T @ (products * xp.reshape(c, (-1, 1)))
+            total[:, -1] += (products * xp.reshape(pull, (-1, 1))).sum(axis=0)
+        sizes[...] = self.to_host(total)

@@ -162,6 +162,7 @@ def als_draw(
     offset: FloatArray | None = None,
     shift: FloatArray | None = None,
     means: FloatArray | None = None,
+    sizes: FloatArray | None = None,
     n_threads: int = 1,
 ) -> FloatArray:
     """Draw every row from its Gaussian conditional, factors of the other side fixed.
@@ -184,12 +185,17 @@ def als_draw(
         Standard normal numbers; zeros give the means.
     out : array of shape (n, k)
         Written in place. Its dtype is that of the computation.
-    offset : None or array of shape (n, k)
+    offset : None or array of shape (n, k) or (1, k)
         Precision of the prior times its mean.
     shift : None or array of shape (m,)
         Part of the scores that is known beforehand, one value a column.
     means : None or array of shape (n, k)
         Written in place: ``A^-1 b`` of each row.
+    sizes : None or float64 array of shape (k, k + 1)
+        Written in place: what the cells say of the sizes of the columns of ``out``. Of columns that are ``d``
+        times as large they have the log density ``d @ sizes[:, -1] - d @ sizes[:, :-1] @ d / 2``, up to a
+        constant: with s the products of a row and a factor, one for each coordinate, sums of
+        ``curvature s s'`` and of ``linear s`` over the cells.
     n_threads : int
 
     Returns
@@ -233,6 +239,9 @@ def als_draw(
         shaped("noise", noise, *out.shape),
         out,
         None if means is None else args.in_place("means", means, dtype, out.shape),
+        None
+        if sizes is None
+        else args.in_place("sizes", sizes, np.dtype(np.float64), (out.shape[1], out.shape[1] + 1)),
         args.threads(n_threads, work),
     )
     return out

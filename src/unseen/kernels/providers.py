@@ -35,6 +35,8 @@ class Cells(ABC):
     """A pattern at its provider, with curvature and linear part of its cells."""
 
     shape: tuple[int, int]
+    curvature: Any
+    linear: Any
 
     @property
     @abstractmethod
@@ -116,6 +118,7 @@ class Provider(ABC):
         offset: Any = None,
         shift: Any = None,
         means: Any = None,
+        sizes: FloatArray | None = None,
     ) -> Any:
         """As :func:`unseen.kernels.als_draw`, curvature and linear part of the cells times ``scale``."""
 
@@ -285,6 +288,7 @@ class HostProvider(Provider):
         offset: Any = None,
         shift: Any = None,
         means: Any = None,
+        sizes: FloatArray | None = None,
     ) -> FloatArray:
         from unseen import kernels
 
@@ -298,9 +302,10 @@ class HostProvider(Provider):
             precision,
             noise,
             out,
-            offset=None if offset is None else np.broadcast_to(offset, out.shape),
+            offset=offset,
             shift=shift,
             means=means,
+            sizes=sizes,
             n_threads=self.n_threads,
         )
 

@@ -119,6 +119,7 @@ def als_draw(
     noise: FloatArray,
     out: FloatArray,
     means: FloatArray | None,
+    sizes: FloatArray | None,
     n_threads: int,
 ) -> None:
     """Draw every row from N(A^-1 b, A^-1), in place on ``out``."""
@@ -131,7 +132,7 @@ def als_draw(
         pull = linear[cells].astype(np.float64)
         if shift is not None:
             pull = pull - curvature[cells] * shift[indices[cells]]
-        rhs = factors.T @ pull + (0.0 if offset is None else offset[i])
+        rhs = factors.T @ pull + (0.0 if offset is None else offset[i if len(offset) > 1 else 0])
         try:
             lower = np.linalg.cholesky(matrix)
         except np.linalg.LinAlgError:
@@ -141,6 +142,12 @@ def als_draw(
         out[i] = mean + np.linalg.solve(lower.T, noise[i].astype(np.float64))
         if means is not None:
             means[i] = mean
+    if sizes is not None:
+        rows = np.repeat(np.arange(len(out)), np.diff(indptr))
+        known = 0.0 if shift is None else curvature * shift[indices]
+        products = out[rows].astype(np.float64) * other[indices]
+        sizes[:, :-1] = products.T @ (curvature[:, None] * products)
+        sizes[:, -1] = (linear - known) @ products
 
 
 def normals(seed: int, sweep: int, block: int, first_row: int, out: FloatArray, n_threads: int) -> None:

@@ -70,6 +70,10 @@ def check_model(model: Any) -> Sizes:
     if is_a(model, "FactoredCompleter"):
         # Samples of all terms lie side by side, not the terms one after the other.
         averaged = hasattr(getattr(model, "solver_", None), "posterior_")
+        noise = getattr(model.solver_.posterior_, "varying", None) if averaged else None
+        if noise is not None:
+            own = {name: sizes[name] for name in ("n", "m")}
+            _check(noise, FIELDS["NoiseSamples"], own, needed=True)
         if len(model.widths_) != (1 if averaged else sizes["terms"]):
             raise ModelFileError(f"there are {len(model.widths_)} widths_ for {sizes['terms']} terms")
         if sum(model.widths_) + model.offsets_.width != sizes["k"]:

@@ -214,6 +214,11 @@ FIELDS: dict[str, dict[str, Check]] = {
         "weight": either(text),
         "backend": either(text),
     },
+    "NoiseSamples": {
+        "rows": numbers("s", "n", low=0),
+        "cols": numbers("s", "m", low=0),
+        "degrees": numbers("s", low=0),
+    },
     "LinearMap": {
         "features": numbers("u", kinds="i", low=0),
         "weights": lambda value, sizes: numbers("u", "r")(value, sizes) or matrix("u", "r")(value, sizes),

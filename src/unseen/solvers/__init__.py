@@ -10,6 +10,7 @@ from unseen.solvers.certificates import Certificate
 from unseen.solvers.cg import AlternatingCG
 from unseen.solvers.davis_yin import DavisYin
 from unseen.solvers.gibbs import Gibbs
+from unseen.solvers.gibbs_noise import NoiseSamples
 from unseen.solvers.goal_directed import GoalDirected
 from unseen.solvers.lbfgs import LBFGS
 from unseen.solvers.line_search import AlternatingLineSearch, AugmentedALS, Sensing
@@ -37,6 +38,7 @@ __all__ = [
     "MixedADMM",
     "MixedSoft",
     "Monitor",
+    "NoiseSamples",
     "Posterior",
     "ProxGradient",
     "Sensing",

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from unseen.levels import LevelLoss
 from unseen.problem import Problem
 from unseen.regularisers import Separable
 from unseen.solvers.base import Monitor, Solver, Sweep
@@ -30,11 +31,12 @@ SETTLING = 10
 class Gibbs(Solver):
     """Gibbs sampling of sums of terms over fixed maps, with penalties that are learned.
 
-    Values are ``a_ij ~ N(s_ij, 1 / (alpha w_ij))`` with w the weight of the cell, or levels in which a score
-    plus normal noise falls (:class:`~unseen.Ordinal`, :class:`~unseen.Probit`). In place of one solution that
-    minimises the objective, solutions are drawn in proportion to how well they fit, and predictions are means
-    over them. Penalties (a matrix for each factor, a number for each full core), noise (alpha) and thresholds
-    are drawn along, so ``reg`` of the terms has no influence.
+    Values are ``a_ij ~ N(s_ij, 1 / (alpha r_i c_j w_ij))`` with w the weight of the cell, r and c those
+    of its row and column, or levels in which a score plus normal noise falls (:class:`~unseen.Ordinal`,
+    :class:`~unseen.Probit`). In place of one solution that minimises the objective, solutions are drawn in
+    proportion to how well they fit, and predictions are means over them. Penalties (a matrix for each factor,
+    a number for each full core), noise and thresholds are drawn along, so ``reg`` of the terms has no
+    influence.
 
     For one low-rank term and biases beside it a row with its bias is ``u_i ~ N(m + B'x_i, L^-1)``, columns
     likewise; sides with features take :class:`~unseen.maps.Joined`, in which each row has coefficients of its
@@ -52,6 +54,9 @@ class Gibbs(Solver):
         Sweeps from one kept sample to the next.
     precision : {"full", "diagonal"}, default="full"
         Penalty of a side: a full matrix, or one number for each coordinate.
+    noise : {"auto", "varying", "constant"}, default="auto"
+        Noise of the cells: rows and columns differ in it, which is learned, or all cells have the same.
+        "auto" lets noise of measured values vary; scores of levels have noise of width one.
 
     Attributes
     ----------
@@ -69,11 +74,13 @@ class Gibbs(Solver):
         burn_in: int = 50,
         thin: int = 2,
         precision: Literal["full", "diagonal"] = "full",
+        noise: Literal["auto", "varying", "constant"] = "auto",
     ) -> None:
         self.n_samples = n_samples
         self.burn_in = burn_in
         self.thin = thin
         self.precision = precision
+        self.noise = noise
 
     tol = 0.0
 
@@ -91,6 +98,8 @@ class Gibbs(Solver):
             return reason
         if any(not isinstance(rule, Separable) or not rule.quadratic for rule in problem.rules()):
             return "a Gaussian prior is a ridge; use Ridge on all terms"
+        if self.noise == "varying" and isinstance(problem.loss, LevelLoss):
+            return "scores of levels have noise of width 1; leave noise='auto'"
         if any(isinstance(rule, Separable) and rule.degree_power for rule in problem.rules()):
             return "penalties are learned, one for all rows; use Ridge without degree_scaling"
         return None
@@ -103,6 +112,7 @@ class Gibbs(Solver):
         """Run the chain; the state is as it was, what was kept is in ``posterior_``."""
         self.check(problem)
         check_choice("precision", self.precision, ("full", "diagonal"))
+        check_choice("noise", self.noise, ("auto", "varying", "constant"))
         for sweep in self.sweeps(problem, state, rng):
             state = sweep.state
             if monitor.record(sweep):
@@ -120,14 +130,15 @@ class Gibbs(Solver):
         return self.__dict__.pop("_factors")  # type: ignore[no-any-return]
 
     def sweeps(self, problem: Problem, state: State, rng: np.random.Generator) -> Iterator[Sweep]:
-        last, thin, burn_in, diagonal = self.max_iter, self.thin, self.burn_in, self.precision == "diagonal"
+        last, thin, burn_in = self.max_iter, self.thin, self.burn_in
+        options = {"diagonal": self.precision == "diagonal", "varying": self.noise != "constant"}
         chain: Chain | TermChain
         kept: Kept | KeptTerms
         if isinstance(roles_of(problem), str):
-            chain = TermChain(problem, state, rng, diagonal=diagonal)
+            chain = TermChain(problem, state, rng, **options)
             kept = KeptTerms(chain, self.n_samples)
         else:
-            chain = Chain(problem, state, rng, diagonal=diagonal)
+            chain = Chain(problem, state, rng, **options)
             if "_draws" in self.__dict__:
                 chain.resume(self.__dict__.pop("_draws"))
             kept = Kept(chain, self.n_samples)

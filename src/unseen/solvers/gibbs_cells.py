@@ -13,6 +13,7 @@ from unseen.kernels.providers import Cells
 from unseen.levels import LevelLoss, Ordinal
 from unseen.problem import Problem
 from unseen.solvers.base import by_column
+from unseen.solvers.gibbs_noise import VaryingNoise
 from unseen.typing import Array, FloatArray
 
 __all__ = ["CellModel", "LevelCells", "MeasuredCells", "cells_of", "noise_between", "why_no_cells"]
@@ -39,11 +40,14 @@ class CellModel(ABC):
         Unit of the targets.
     alpha : float
         Precision of a target of weight one, in this unit.
+    varying : VaryingNoise or None
+        What noise of rows and columns is beside ``alpha``.
     thresholds : array or None
         Where levels end.
     """
 
     by_row: Cells
+    varying: VaryingNoise | None = None
     target: FloatArray
     curvature: float | FloatArray
     scale = 1.0
@@ -74,9 +78,11 @@ class CellModel(ABC):
         """The pattern with targets from which the scores of other terms are subtracted."""
 
 
-def cells_of(problem: Problem) -> CellModel:
-    """The model of the cells of a problem."""
-    return LevelCells(problem) if isinstance(problem.loss, LevelLoss) else MeasuredCells(problem)
+def cells_of(problem: Problem, *, varying: bool = True) -> CellModel:
+    """The model of the cells of a problem; noise may vary where values are measured."""
+    if isinstance(problem.loss, LevelLoss):
+        return LevelCells(problem)
+    return MeasuredCells(problem, varying=varying)
 
 
 def why_no_cells(problem: Problem) -> str | None:
@@ -98,9 +104,9 @@ def why_no_cells(problem: Problem) -> str | None:
 
 
 class MeasuredCells(CellModel):
-    """``a_ij ~ N(s_ij, 1 / (alpha w_ij))``, values in units of their standard deviation."""
+    """``a_ij ~ N(s_ij, 1 / (alpha r_i c_j w_ij))``, values in units of their standard deviation."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, *, varying: bool = True) -> None:
         cells, self.place = problem.observations, problem.provider
         self.cells = cells
         weights, linear = problem.cell_loss.normal_terms()
@@ -114,12 +120,14 @@ class MeasuredCells(CellModel):
         self.target = np.asarray(target / self.scale, dtype=cells.dtype)
         self.curvature = float(weights) if even else np.asarray(weights, dtype=cells.dtype)
         one = even and self.curvature == 1.0
+        if varying:
+            self.curvature = np.array(counts, dtype=cells.dtype)
         self.by_row = self._pattern(
             self.target if one else (self.curvature * self.target).astype(cells.dtype)
         )
+        self.varying = VaryingNoise(cells, counts, self.target, self.place) if varying else None
         self.target = self.place.asarray(self.target)
         self.weights = float(counts[0]) if even and cells.nnz else self.place.asarray(counts)
-        self.error: float | None = None
 
     def _pattern(self, linear: FloatArray) -> Cells:
         cells, weights = self.cells, self.curvature
@@ -139,14 +147,24 @@ class MeasuredCells(CellModel):
         normals: Normals,
         rng: np.random.Generator,
     ) -> None:
-        if self.error is not None:
-            scale = 1.0 / (NOISE_RATE + 0.5 * self.error)
-            self.alpha = float(rng.gamma(NOISE_SHAPE + 0.5 * self.count, scale))
+        if scores is None:
+            return
+        squares = self._squares(scores)
+        if self.varying is not None:
+            prior = NOISE_SHAPE, NOISE_RATE
+            self.alpha = self.varying.draw(self.by_row, squares.astype(self.cells.dtype), prior, rng)
+            self.curvature = self.varying.curvature
+            return
+        scale = 1.0 / (NOISE_RATE + 0.5 * float(squares.sum()))
+        self.alpha = float(rng.gamma(NOISE_SHAPE + 0.5 * self.count, scale))
+
+    def _squares(self, scores: FloatArray) -> FloatArray:
+        gap = (self.target - scores).astype(np.float64)
+        found: FloatArray = self.weights * gap * gap
+        return found
 
     def objective(self, scores: FloatArray) -> float:
-        gap = (self.target - scores).astype(np.float64)
-        self.error = float((self.weights * gap * gap).sum())
-        return 0.5 * self.error * self.scale**2
+        return 0.5 * float(self._squares(scores).sum()) * self.scale**2
 
     def of_targets(self, less: FloatArray) -> Cells:
         return self._pattern((self.curvature * (self.target - less)).astype(self.cells.dtype))

@@ -16,6 +16,7 @@ from unseen.maps import Constant, FeatureMap, History, Identity, Joined
 from unseen.maps.joined import JoinedDesign
 from unseen.problem import Problem
 from unseen.solvers.gibbs_cells import cells_of
+from unseen.solvers.gibbs_noise import NoiseKept
 from unseen.solvers.gibbs_prior import SidePrior
 from unseen.solvers.posterior import Coordinates, Draws, Posterior, SideSamples
 from unseen.state import State
@@ -57,6 +58,8 @@ class Side:
         self.means = module_of(start).empty_like(start)
         self.cells = cells
         self.prior = SidePrior(start.shape[1], designs, diagonal=diagonal)
+        self.seen: Array | None = None
+        """What the cells say of the sizes of what was drawn last."""
         self.forgotten = [False] * len(designs)
         """Coefficients of which groups are not kept."""
 
@@ -64,7 +67,15 @@ class Side:
 class Chain:
     """State of a chain, and one sweep of it. Values are in units of their standard deviation."""
 
-    def __init__(self, problem: Problem, state: State, rng: np.random.Generator, *, diagonal: bool) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        state: State,
+        rng: np.random.Generator,
+        *,
+        diagonal: bool,
+        varying: bool = True,
+    ) -> None:
         parts = roles_of(problem)
         assert isinstance(parts, Roles)
         cells = problem.observations
@@ -72,7 +83,7 @@ class Chain:
         self.layout = parts.coordinates
         self.seed = int(rng.integers(2**63))
         self.number = 0
-        self.model = cells_of(problem)
+        self.model = cells_of(problem, varying=varying)
         self.by_row, self.scale = self.model.by_row, self.model.scale
         self.scores: FloatArray | None = None
         in_order = self.by_row, self.by_row.transposed
@@ -111,12 +122,25 @@ class Chain:
     def sweep(self) -> float:
         """Draw everything once; the objective afterwards, in the units of the data."""
         self.number += 1
+        if self.sides["row"].seen is not None:
+            # Only now, so that what was kept were the rows' means; the noise is drawn for what they are.
+            self._resize("row")
+            self.scores = self._cell_scores()
         # Before the rest, so that what is kept was drawn with the noise that is kept.
         self.model.draw(self.scores, lambda shape: self._home(self.normals(shape, CELLS)), self.rng)
-        for name, other in (("col", "row"), ("row", "col")):
-            self._draw_side(name, self.sides[other].drawn)
+        self._draw_side("col", self.sides["row"].drawn)
+        self._resize("col")
+        self._draw_side("row", self.sides["col"].drawn)
         self.scores = self._cell_scores()
         return self.model.objective(self.scores)
+
+    def _resize(self, name: str) -> None:
+        """Draw the sizes of one side, whose rows were drawn last."""
+        side = self.sides[name]
+        assert side.seen is not None
+        factors = side.prior.resize(side.seen, self.rng)
+        side.drawn *= self.place.asarray(factors, side.drawn.dtype)
+        side.seen = None
 
     def _draw_side(self, name: str, other: FloatArray) -> None:
         side = self.sides[name]
@@ -124,21 +148,27 @@ class Chain:
         def noise(group: int, rows: int) -> FloatArray:
             return self._home(self.normals((rows, side.prior.width), FEATURES + 2 * group + side.place))
 
+        prior, dtype = side.prior, side.drawn.dtype
+        sizes = self.place.asarray(prior.sizes, dtype)
+        side.drawn /= sizes
         # What features say is learned on the CPU.
-        side.prior.draw(self._home(side.drawn) if side.prior.groups else side.drawn, noise, self.rng)
+        prior.draw(self._home(side.drawn) if prior.groups else side.drawn, noise, self.rng)
         table, shift = self.layout.against(name, other)
-        precision = side.prior.precision
+        side.seen = np.empty((prior.width, prior.width + 1))
         self.place.als_draw(
             side.cells,
-            table,
-            precision,
+            table * sizes,
+            prior.precision,
             self.normals(side.drawn.shape, side.place),
             side.drawn,
             scale=self.model.alpha,
-            offset=side.prior.location() @ precision,
+            offset=prior.location() @ prior.precision,
             shift=shift,
             means=side.means,
+            sizes=side.seen,
         )
+        side.drawn *= sizes
+        side.means *= sizes
 
     def _home(self, array: FloatArray) -> FloatArray:
         return self.place.to_host(array)
@@ -181,6 +211,7 @@ class Kept:
         self.deviations: list[Array] = []
         self.noise: list[float] = []
         self.thresholds: list[Array] = []
+        self.varying = NoiseKept(chain.model.varying)
 
     def add(self) -> None:
         """Keep where the chain is."""
@@ -188,6 +219,7 @@ class Kept:
         self.noise.append(self.chain.model.alpha / self.chain.scale**2)
         if self.chain.model.thresholds is not None:
             self.thresholds.append(self.chain.model.thresholds)
+        self.varying.add()
         self.deviations.append(home(((rows.drawn - rows.means) * self.chain.scale).astype(np.float16)))
         for name, side in self.chain.sides.items():
             prior = side.prior
@@ -196,10 +228,10 @@ class Kept:
             self.draws[name].append(home((side.means if name == "row" else side.drawn).copy()))
             coefficients = [
                 # In single precision, they may be many; nobody asks new columns for their history.
-                group.coefficients.astype(np.float32)[: 0 if forgotten else None]
+                (group.coefficients * prior.sizes).astype(np.float32)[: 0 if forgotten else None]
                 for group, forgotten in zip(prior.groups, side.forgotten, strict=True)
             ]
-            self.priors[name].append((prior.mean, prior.precision, coefficients))
+            self.priors[name].append((*prior.moments(), coefficients))
 
     def posterior(self) -> tuple[Posterior, FloatArray, FloatArray]:
         """All of it, and the factors of the mean."""
@@ -219,6 +251,7 @@ class Kept:
             np.stack(self.deviations, axis=1),
             self.chain.scale,
             np.stack(self.thresholds) if self.thresholds else None,
+            self.varying.samples(),
         )
         rows, cols = (posterior.stacked(name, np.stack(found)) for name, found in self.draws.items())
         return posterior, rows, cols

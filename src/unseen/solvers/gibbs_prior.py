@@ -1,7 +1,14 @@
 """What is believed of the rows (or columns) of a chain before their cells are seen, and learned with them.
 
-u_i ~ N(m + sum_g B_g' x_gi, L^-1),    (m, L) ~ Normal-Wishart(0, beta = 2, W = I, nu = k),
-B_g | L ~ matrix normal (0, I / l_g, L^-1),    l_g even on a grid of powers of two
+u_i = d o z_i,    z_i ~ N(m + sum_g B_g' x_gi, L^-1),    d_l ~ N(0, t^2 k),    o entry by entry,
+(m, L) ~ Normal-Wishart(0, beta = 2, W = I, nu = k),    B_g | L ~ matrix normal (0, I / l_g, L^-1),
+l_g even on a grid of powers of two
+
+The sizes d make the inverse of the covariance of u_i a scaled Wishart matrix (O'Malley and Zaslavsky, 2008):
+a standard deviation of a coordinate is about as likely to lie anywhere between zero and t, so that directions
+that the cells do not support may vanish, which they could not under a Wishart distribution alone. Given the
+z_i, scores are linear in d: one normal draw moves all sizes as far as the cells allow, where given the u_i
+they would creep.
 """
 
 from __future__ import annotations
@@ -18,6 +25,8 @@ from unseen.typing import Array, FloatArray
 
 __all__ = ["FeatureGroup", "SidePrior"]
 
+SPREAD = 1.0
+"""Of the prior of a standard deviation, t above, in units of that of the values."""
 BETA = 2.0
 """Cells that the mean of the prior is worth."""
 WEIGHTS = 2.0 ** np.arange(-8.0, 16.5, 0.5)
@@ -66,7 +75,9 @@ def _chosen(log_density: Array, rng: np.random.Generator) -> float:
 
 
 class SidePrior:
-    """Mean, precision and coefficients of one side.
+    """Mean, precision, coefficients and sizes of one side.
+
+    All but the sizes are in their units: what is drawn, divided by them.
 
     Parameters
     ----------
@@ -88,6 +99,7 @@ class SidePrior:
         self.centred = centred
         self.mean: Array = np.zeros(width)
         self.precision: Array = np.eye(width) * width
+        self.sizes: Array = np.ones(width)
         self.groups = [FeatureGroup(design, width) for design in designs]
 
     def location(self) -> Array:
@@ -97,10 +109,27 @@ class SidePrior:
             total = total + group.fitted
         return total
 
+    def resize(self, seen: Array, rng: np.random.Generator) -> Array:
+        """Draw the sizes, given all else, and answer by which factors they changed.
+
+        ``seen`` is what the cells say of such factors: the matrix and the vector of their log density.
+        """
+        spread = SPREAD * np.sqrt(self.width)
+        root = np.linalg.cholesky(seen[:, :-1] + np.diag((self.sizes / spread) ** 2))
+        factors = np.linalg.solve(
+            root.T, np.linalg.solve(root, seen[:, -1]) + rng.standard_normal(self.width)
+        )
+        self.sizes = self.sizes * factors
+        return np.asarray(factors)
+
+    def moments(self) -> tuple[Array, Array]:
+        """Mean and precision of what is drawn."""
+        return self.mean * self.sizes, self.precision / np.outer(self.sizes, self.sizes)
+
     def draw(
         self, factors: FloatArray, noise: Callable[[int, int], FloatArray], rng: np.random.Generator
     ) -> None:
-        """All of it, given the factors; ``noise(place, rows)`` gives normal numbers for a group."""
+        """All but the sizes, given the factors; ``noise(place, rows)`` gives normal numbers for a group."""
         wide = factors.astype(np.float64, copy=False)
         self._draw_moments(wide - (self.location() - self.mean) if self.groups else wide, rng)
         for place, group in enumerate(self.groups):

@@ -21,6 +21,7 @@ from unseen.problem import Problem
 from unseen.regularisers import Separable
 from unseen.solvers.gibbs_cells import cells_of
 from unseen.solvers.gibbs_chain import CELLS, START_FALL, check_size
+from unseen.solvers.gibbs_noise import NoiseKept
 from unseen.solvers.gibbs_prior import SidePrior
 from unseen.solvers.posterior import SideSamples
 from unseen.solvers.term_posterior import TermPosterior
@@ -93,11 +94,19 @@ class _Block:
 class TermChain:
     """State of a chain, and one sweep of it. Values are in units of their standard deviation."""
 
-    def __init__(self, problem: Problem, state: State, rng: np.random.Generator, *, diagonal: bool) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        state: State,
+        rng: np.random.Generator,
+        *,
+        diagonal: bool,
+        varying: bool = True,
+    ) -> None:
         self.problem, self.rng, self.place = problem, rng, problem.provider
         self.cells = problem.observations
         self.seed, self.number = int(rng.integers(2**63)), 0
-        self.model = cells_of(problem)
+        self.model = cells_of(problem, varying=varying)
         self.scale = self.model.scale
         self.state = dict(state)
         self.blocks: list[_Block] = []
@@ -232,6 +241,7 @@ class KeptTerms:
         self.thresholds: list[Array] = []
         self.learned: dict[str, list[Array]] = {block.key: [] for block in chain.blocks}
         self.priors: list[tuple[Array, Array]] = []
+        self.varying = NoiseKept(chain.model.varying)
 
     def add(self) -> None:
         """Keep where the chain is."""
@@ -239,6 +249,7 @@ class KeptTerms:
         self.noise.append(chain.model.alpha / chain.scale**2)
         if chain.model.thresholds is not None:
             self.thresholds.append(chain.model.thresholds)
+        self.varying.add()
         left, right = chain.problem.stacked(chain.state)
         self.pairs.append((left.copy(), right.copy()))
         for block in chain.blocks:
@@ -280,6 +291,7 @@ class KeptTerms:
             ),
             chain.scale,
             np.stack(self.thresholds) if self.thresholds else None,
+            self.varying.samples(),
         )
         rows, cols = (np.stack(found) for found in zip(*self.pairs, strict=True))
         return posterior, posterior.stacked("row", rows), posterior.stacked("col", cols)

@@ -15,6 +15,7 @@ from unseen.kernels.devices import module_of
 from unseen.linalg.blocked import matmul
 from unseen.linalg.designs import Design
 from unseen.solvers.gibbs_cells import noise_between
+from unseen.solvers.gibbs_noise import NoiseSamples
 from unseen.typing import Array, FloatArray, IndexArray
 
 __all__ = ["Coordinates", "Draws", "Posterior", "SideSamples", "drawn_rows"]
@@ -114,6 +115,8 @@ class Posterior:
         Unit of the chain: scores are ``scale * u . v``.
     thresholds : ndarray of shape (S, levels - 1), optional
         Where levels end, where cells have levels.
+    varying : NoiseSamples, optional
+        What rows and columns have of their own, where noise varies.
     """
 
     coordinates: Coordinates | tuple[int, bool, bool]
@@ -123,6 +126,7 @@ class Posterior:
     deviations: Array
     scale: float = 1.0
     thresholds: Array | None = None
+    varying: NoiseSamples | None = None
 
     @property
     def n_samples(self) -> int:
@@ -155,6 +159,10 @@ class Posterior:
         alpha = float(self.noise[-1]) * self.scale**2
         thresholds = None if self.thresholds is None else self.thresholds[-1]
         return Draws(rows.astype(row_factors.dtype), cols.copy(), alpha, thresholds)
+
+    def noise_at(self, rows: IndexArray, cols: IndexArray) -> Array:
+        """Precisions of cells of weight one in each sample, of shape (cells or 1, S)."""
+        return self.noise[None] if self.varying is None else self.noise * self.varying.at(rows, cols)
 
     def scores(self, left: FloatArray, right: FloatArray, rows: IndexArray | None = None) -> Array:
         """Scores of pairs in each sample, of shape (pairs, S), from stacked factors of both sides.
@@ -209,6 +217,7 @@ class Posterior:
                 prior=(self.row_prior.location(s, designs), self.row_prior.precision[s]),
                 beside=None if shift is None else shift[cells.indices],
                 levels=None if self.thresholds is None or codes is None else (self.thresholds[s], codes),
+                varying=None if self.varying is None else self.varying.of(s, cells.indices),
                 sample=s,
                 n_threads=n_threads,
             )
@@ -236,6 +245,7 @@ def drawn_rows(
     prior: tuple[Array, Array],
     beside: Array | None,
     levels: tuple[Array, Array] | None,
+    varying: tuple[Array, float] | None = None,
     sample: int,
     n_threads: int = 1,
 ) -> FloatArray:
@@ -257,6 +267,9 @@ def drawn_rows(
         Part of the scores that is known.
     levels : (thresholds, codes), optional
         Where cells have levels: targets and rows are drawn in turns, and the means are those of the last.
+    varying : (precisions, degrees), optional
+        Where noise varies: precision of the column of each cell, and nu of the rows. Rows are drawn in turns
+        with what is expected of their precisions then.
     sample : int
         Number of the sample, for its random numbers.
     n_threads : int
@@ -264,12 +277,15 @@ def drawn_rows(
     n, k = cells.shape[0], table.shape[1]
     location, precision = np.broadcast_to(prior[0], (n, k)), prior[1]
     options: dict[str, Any] = {"offset": location @ precision, "n_threads": n_threads}
-    weights = 1.0 if cells.weights is None else cells.weights.astype(np.float64)
+    weights: Array = np.ones(cells.nnz) if cells.weights is None else cells.weights.astype(np.float64)
+    if varying is not None:
+        weights = weights * varying[0]
+    steady = np.ones(n)
     known = np.zeros(cells.nnz) if beside is None else beside
 
     def drawn(targets: Array, noise: Array) -> FloatArray:
-        linear = alpha * weights * (targets - known)
-        pattern = cells.indptr, cells.indices, alpha * weights, linear
+        curvature = alpha * weights * steady[cells.rows]
+        pattern = cells.indptr, cells.indices, curvature, curvature * (targets - known)
         return kernels.als_draw(*pattern, table, precision, noise, np.empty((n, k)), **options)
 
     if levels is not None:
@@ -282,4 +298,12 @@ def drawn_rows(
             values = scores + noise_between(ends[codes] - scores, ends[codes + 1] - scores, uniform)
             if turn < TURNS - 1:
                 rows = drawn(values, kernels.normals((n, k), sample, turn, 1))
+    elif varying is not None:
+        counts = np.bincount(cells.rows, minlength=n)
+        for turn in range(TURNS):
+            # The same numbers for all rows: none depends on what others are asked for.
+            rows = drawn(values, np.repeat(kernels.normals((1, k), sample, turn, 1), n, axis=0))
+            scores = kernels.sddmm(cells.indptr, cells.indices, rows, table, n_threads=n_threads) + known
+            squares = np.bincount(cells.rows, weights=alpha * weights * (values - scores) ** 2, minlength=n)
+            steady = (varying[1] + counts) / (varying[1] + squares)
     return drawn(values, np.zeros((n, k)))

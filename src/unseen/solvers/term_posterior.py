@@ -8,6 +8,7 @@ import numpy as np
 
 from unseen.data import Observations
 from unseen.linalg.blocked import matmul
+from unseen.solvers.gibbs_noise import NoiseSamples
 from unseen.solvers.posterior import SideSamples, drawn_rows
 from unseen.state import State
 from unseen.typing import Array, FloatArray, IndexArray
@@ -33,6 +34,8 @@ class TermPosterior:
         Unit of the chain: scores are ``scale * u . v``.
     thresholds : ndarray of shape (S, levels - 1), optional
         Where levels end, where cells have levels.
+    varying : NoiseSamples, optional
+        What rows and columns have of their own, where noise varies.
     """
 
     noise: Array
@@ -41,6 +44,7 @@ class TermPosterior:
     row_prior: SideSamples
     scale: float = 1.0
     thresholds: Array | None = None
+    varying: NoiseSamples | None = None
 
     @property
     def n_samples(self) -> int:
@@ -65,6 +69,10 @@ class TermPosterior:
         """Stacked factors by samples, of shape (n, S, width)."""
         total = self.n_samples * self.width
         return factors[:, :total].reshape(len(factors), self.n_samples, self.width)
+
+    def noise_at(self, rows: IndexArray, cols: IndexArray) -> Array:
+        """Precisions of cells of weight one in each sample, of shape (cells or 1, S)."""
+        return self.noise[None] if self.varying is None else self.noise * self.varying.at(rows, cols)
 
     def scores(self, left: FloatArray, right: FloatArray, rows: IndexArray | None = None) -> Array:
         """Scores of pairs in each sample, of shape (pairs, S), from stacked factors of both sides."""
@@ -111,6 +119,7 @@ class TermPosterior:
                     prior=(self.row_prior.mean[s][None], self.row_prior.precision[s]),
                     beside=np.einsum("ij,ij->i", known[s][cells.rows], columns[cells.indices]),
                     levels=None if self.thresholds is None or codes is None else (self.thresholds[s], codes),
+                    varying=None if self.varying is None else self.varying.of(s, cells.indices),
                     sample=s,
                     n_threads=n_threads,
                 )
