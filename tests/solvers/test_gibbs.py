@@ -281,7 +281,7 @@ def test_alternating_errors_and_their_precisions_gives_the_prior_back(planted):
     shape = 6, 5
     cells = Observations.from_dense(np.ones(shape))
     place = kernels.get_provider("native")
-    noise = VaryingNoise(cells, np.ones(30), np.zeros(30), place)
+    noise, targets = VaryingNoise(cells, np.ones(30), place), (np.zeros(30), np.zeros(30))
     by_row = place.pattern(cells.indptr, cells.indices, np.ones(30), np.zeros(30), n_cols=5)
     if planted:
         noise.sides[0].counts = noise.sides[0].counts + 1.0
@@ -290,7 +290,7 @@ def test_alternating_errors_and_their_precisions_gives_the_prior_back(planted):
         rows, cols = noise.sides
         precision = alpha * np.outer(rows.values, cols.values).ravel()
         squares = rng.standard_normal(30) ** 2 / precision
-        alpha = noise.draw(by_row, squares, (4.0, 4.0), rng)
+        alpha = noise.draw(by_row, squares, targets, (4.0, 4.0), rng)
         np.testing.assert_allclose(noise.curvature, np.outer(rows.values, cols.values).ravel())
         # Means of one under the prior: nu is even on 17 powers of two, precisions have mean one.
         found.append([(rows.place + 1) / 9, (cols.place + 1) / 9, alpha, rows.values[0], cols.values[0]])
@@ -313,5 +313,5 @@ def test_rows_that_vary_more_are_told_from_the_rest():
     constant = BayesianMF(3, n_samples=5, burn_in=10, noise="constant", random_state=0).fit(X)
     _, even = constant.predict_entries(rows, cols, return_std=True)
     assert np.median(even[40:]) < 1.3 * np.median(even[:40])
-    with pytest.raises(UnsupportedComposition, match="noise='auto'"):
-        BayesianMF(2, likelihood="ordinal", noise="varying").fit(np.round(X))
+    with pytest.raises(ParameterError, match="noise must be"):
+        BayesianMF(2, noise="loud").fit(X)

@@ -69,8 +69,8 @@ class AveragedCompleter(FactoredCompleter):
             return
         assert isinstance(loss, LevelLoss)
         some = slice(None, None, max(1, cells.nnz // CELLS_OF_WIDTH))
-        spread = self._variance(*(found[some].astype(np.int64) for found in (cells.rows, cells.indices)))
-        width = float(np.sqrt(1.0 + spread.mean()))
+        widths = self._widths(*(found[some].astype(np.int64) for found in (cells.rows, cells.indices)))
+        width = float(np.sqrt(np.mean(widths**2)))
         self.loss_ = loss.averaged(posterior.thresholds.mean(axis=0), width)
 
     def _has_levels(self) -> bool:
@@ -81,9 +81,9 @@ class AveragedCompleter(FactoredCompleter):
         assert isinstance(self.loss_, LevelLoss)
         return self.loss_.cuts()
 
-    def _variance(self, i: Places, j: Places) -> Array:
-        """Variance of the scores of cells over the samples."""
-        return np.concatenate([scores.var(axis=1) for scores in self._samples(i, j)])
+    def _widths(self, i: Places, j: Places) -> Array:
+        """Standard deviation of new observations of cells, around their mean scores."""
+        return np.concatenate([_deviation(*sampled) for sampled in self._noisy_samples(i, j)])
 
     compression_: dict[str, float]
 
@@ -121,33 +121,36 @@ class AveragedCompleter(FactoredCompleter):
             return super()._predictions_at(i, j, scores)
         found = self._predictions(scores)
         known = (i >= 0) & (j >= 0)
-        width = np.sqrt(1.0 + self._variance(i[known], j[known]))
-        found[known] = mean_level(self._cuts(), scores[known], width)
+        found[known] = mean_level(self._cuts(), scores[known], self._widths(i[known], j[known]))
         return found
 
     def _probabilities_at(self, i: Places, j: Places) -> FloatArray:
         if not self._has_levels():
             return super()._probabilities_at(i, j)
-        return chances(self._cuts(), self._predict_entries(i, j), np.sqrt(1.0 + self._variance(i, j)))
+        return chances(self._cuts(), self._predict_entries(i, j), self._widths(i, j))
 
     def _block(self, row_features: Features | None, col_features: Features | None) -> FloatArray:
         if not self._has_levels():
             return super()._block(row_features, col_features)
         left = self.row_factors_ if row_features is None else self._embed_rows(row_features)
         right = self.col_factors_ if col_features is None else self._embed_cols(col_features)
-        return self._mean_levels(left, right, of_training=row_features is None)
+        return self._mean_levels(left, right, old_rows=row_features is None, old_cols=col_features is None)
 
     def _complete(self, cells: Observations, factors: FloatArray) -> FloatArray:
         if not self._has_levels():
             return super()._complete(cells, factors)
-        return self._mean_levels(factors, self.col_factors_, of_training=False)
+        return self._mean_levels(factors, self.col_factors_, old_rows=False, old_cols=True)
 
-    def _mean_levels(self, left: FloatArray, right: FloatArray, *, of_training: bool) -> FloatArray:
+    def _mean_levels(
+        self, left: FloatArray, right: FloatArray, *, old_rows: bool, old_cols: bool
+    ) -> FloatArray:
         posterior, n_threads = self._posterior, self._n_threads()
         assert posterior is not None
         scores = matmul(left, right.T, n_threads=n_threads)
-        spread = posterior.spread(left, right, of_training=of_training, n_threads=n_threads)
-        return mean_level(self._cuts(), scores, np.sqrt(1.0 + spread))
+        spread = posterior.spread(left, right, of_training=old_rows, n_threads=n_threads)
+        varying = posterior.varying
+        noise = 1.0 if varying is None else varying.variances(rows=old_rows, cols=old_cols)
+        return mean_level(self._cuts(), scores, np.sqrt(noise + spread))
 
     # -- new rows and columns --------------------------------------------------------
 
@@ -282,8 +285,9 @@ class AveragedCompleter(FactoredCompleter):
         """Intervals that hold a new observation of each cell, of weight one, with this probability.
 
         Noise is included: the interval is that of the mixture of all samples, each with its own noise, and
-        leaves out as much below as above. Where values are levels, so are the ends, and intervals hold at
-        least what they promise, most often more.
+        leaves out as much below as above. Levels come in lumps, so hardly any interval of one cell holds
+        just 90 %: there it is the run of levels around the likeliest whose probability is closest to that.
+        It may hold more or less than it promises for one cell, and comes close over many.
 
         Parameters
         ----------
@@ -303,15 +307,34 @@ class AveragedCompleter(FactoredCompleter):
         level = check_fraction("level", level)
         tails = (0.5 - 0.5 * level, 0.5 + 0.5 * level)
         if self._has_levels():
-            up_to = np.cumsum(self._probabilities_at(*self._pairs(rows, cols, positions))[:, :-1], axis=1)
-            ends = np.stack([(up_to < tail).sum(axis=1) for tail in tails], axis=1)
-            of_levels: FloatArray = self.levels_[ends].astype(self.row_factors_.dtype)
+            found = self._probabilities_at(*self._pairs(rows, cols, positions))
+            of_levels: FloatArray = self.levels_[_run_of_levels(found, level)].astype(self.row_factors_.dtype)
             return of_levels
         parts = [
             np.stack([_quantile(scores, noise, tail) for tail in tails], axis=1)
             for scores, noise in self._noisy_samples(*self._pairs(rows, cols, positions))
         ]
         return self._to_data(np.concatenate(parts).astype(self.row_factors_.dtype))
+
+
+def _run_of_levels(chances: Array, level: float) -> Array:
+    """Places of the first and last of the adjacent levels whose joint probability is closest to ``level``.
+
+    Runs grow from the likeliest level by the likelier neighbour.
+    """
+    rows, last = np.arange(len(chances)), chances.shape[1] - 1
+    padded = np.pad(chances, [(0, 0), (1, 1)], constant_values=-1.0)
+    ends = np.repeat(chances.argmax(axis=1)[:, None], 2, axis=1)
+    held = chances[rows, ends[:, 0]]
+    found, away = ends.copy(), np.abs(held - level)
+    for _ in range(last):
+        below, above = padded[rows, ends[:, 0]], padded[rows, ends[:, 1] + 2]
+        down, grows = below >= above, np.maximum(below, above) >= 0
+        ends = ends + np.stack([-(grows & down).astype(int), (grows & ~down).astype(int)], axis=1)
+        held = held + np.where(grows, np.maximum(below, above), 0.0)
+        closer = np.abs(held - level) < away
+        found[closer], away[closer] = ends[closer], np.abs(held - level)[closer]
+    return found
 
 
 def _deviation(scores: Array, noise: Array) -> Array:

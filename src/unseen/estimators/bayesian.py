@@ -54,9 +54,9 @@ class BayesianMF(ComposedCompleter):
         Sweeps from one kept draw to the next.
     precision : {"full", "diagonal"}, default="full"
         L is a full matrix, or has one number for each coordinate.
-    noise : {"auto", "varying", "constant"}, default="auto"
-        Whether rows and columns differ in their noise, or all cells have the same ("auto": they differ, but
-        for levels).
+    noise : {"varying", "constant"}, default="varying"
+        Whether rows and columns differ in their noise, or all cells have the same, as likes and dislikes
+        always have.
     clip : (float, float) or "observed", optional
         Bounds of predictions and intervals, or the smallest and largest observed value. Means are clipped,
         not draws; ``raw=True`` gives them unclipped.
@@ -97,7 +97,7 @@ class BayesianMF(ComposedCompleter):
         burn_in: int = 50,
         thin: int = 2,
         precision: Literal["full", "diagonal"] = "full",
-        noise: Literal["auto", "varying", "constant"] = "auto",
+        noise: Literal["varying", "constant"] = "varying",
         clip: tuple[float, float] | Literal["observed"] | None = None,
         standardize: bool = True,
         random_state: Any = None,

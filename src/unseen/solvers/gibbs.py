@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from unseen.levels import LevelLoss
 from unseen.problem import Problem
 from unseen.regularisers import Separable
 from unseen.solvers.base import Monitor, Solver, Sweep
@@ -54,9 +53,9 @@ class Gibbs(Solver):
         Sweeps from one kept sample to the next.
     precision : {"full", "diagonal"}, default="full"
         Penalty of a side: a full matrix, or one number for each coordinate.
-    noise : {"auto", "varying", "constant"}, default="auto"
-        Noise of the cells: rows and columns differ in it, which is learned, or all cells have the same.
-        "auto" lets noise of measured values vary; scores of levels have noise of width one.
+    noise : {"varying", "constant"}, default="varying"
+        Noise of the cells: rows and columns differ in it, which is learned, or all cells have the same, as
+        likes and dislikes always have.
 
     Attributes
     ----------
@@ -74,7 +73,7 @@ class Gibbs(Solver):
         burn_in: int = 50,
         thin: int = 2,
         precision: Literal["full", "diagonal"] = "full",
-        noise: Literal["auto", "varying", "constant"] = "auto",
+        noise: Literal["varying", "constant"] = "varying",
     ) -> None:
         self.n_samples = n_samples
         self.burn_in = burn_in
@@ -98,8 +97,6 @@ class Gibbs(Solver):
             return reason
         if any(not isinstance(rule, Separable) or not rule.quadratic for rule in problem.rules()):
             return "a Gaussian prior is a ridge; use Ridge on all terms"
-        if self.noise == "varying" and isinstance(problem.loss, LevelLoss):
-            return "scores of levels have noise of width 1; leave noise='auto'"
         if any(isinstance(rule, Separable) and rule.degree_power for rule in problem.rules()):
             return "penalties are learned, one for all rows; use Ridge without degree_scaling"
         return None
@@ -112,7 +109,7 @@ class Gibbs(Solver):
         """Run the chain; the state is as it was, what was kept is in ``posterior_``."""
         self.check(problem)
         check_choice("precision", self.precision, ("full", "diagonal"))
-        check_choice("noise", self.noise, ("auto", "varying", "constant"))
+        check_choice("noise", self.noise, ("varying", "constant"))
         for sweep in self.sweeps(problem, state, rng):
             state = sweep.state
             if monitor.record(sweep):
@@ -131,7 +128,7 @@ class Gibbs(Solver):
 
     def sweeps(self, problem: Problem, state: State, rng: np.random.Generator) -> Iterator[Sweep]:
         last, thin, burn_in = self.max_iter, self.thin, self.burn_in
-        options = {"diagonal": self.precision == "diagonal", "varying": self.noise != "constant"}
+        options = {"diagonal": self.precision == "diagonal", "varying": self.noise == "varying"}
         chain: Chain | TermChain
         kept: Kept | KeptTerms
         if isinstance(roles_of(problem), str):

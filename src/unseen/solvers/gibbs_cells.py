@@ -79,9 +79,9 @@ class CellModel(ABC):
 
 
 def cells_of(problem: Problem, *, varying: bool = True) -> CellModel:
-    """The model of the cells of a problem; noise may vary where values are measured."""
+    """The model of the cells of a problem; two levels say too little for noise that varies."""
     if isinstance(problem.loss, LevelLoss):
-        return LevelCells(problem)
+        return LevelCells(problem, varying=varying and isinstance(problem.loss, Ordinal))
     return MeasuredCells(problem, varying=varying)
 
 
@@ -125,7 +125,9 @@ class MeasuredCells(CellModel):
         self.by_row = self._pattern(
             self.target if one else (self.curvature * self.target).astype(cells.dtype)
         )
-        self.varying = VaryingNoise(cells, counts, self.target, self.place) if varying else None
+        self.varying = VaryingNoise(cells, counts, self.place) if varying else None
+        if self.varying is not None:
+            self.targets = self.varying.in_orders(self.target)
         self.target = self.place.asarray(self.target)
         self.weights = float(counts[0]) if even and cells.nnz else self.place.asarray(counts)
 
@@ -152,7 +154,8 @@ class MeasuredCells(CellModel):
         squares = self._squares(scores)
         if self.varying is not None:
             prior = NOISE_SHAPE, NOISE_RATE
-            self.alpha = self.varying.draw(self.by_row, squares.astype(self.cells.dtype), prior, rng)
+            squares = squares.astype(self.cells.dtype)
+            self.alpha = self.varying.draw(self.by_row, squares, self.targets, prior, rng)
             self.curvature = self.varying.curvature
             return
         scale = 1.0 / (NOISE_RATE + 0.5 * float(squares.sum()))
@@ -171,13 +174,15 @@ class MeasuredCells(CellModel):
 
 
 class LevelCells(CellModel):
-    """A cell has level k where ``z_ij ~ N(s_ij, 1)`` falls between two thresholds (Albert and Chib, 1993).
+    """A cell has level k where ``z_ij`` falls between two thresholds (Albert and Chib, 1993).
+
+    ``z_ij ~ N(s_ij, 1 / (r_i c_j))``, or with variance one where noise does not vary.
 
     Thresholds are drawn given the scores alone, without the z (as Cowles, 1996): a Newton step from where
     they are proposes, and a Metropolis rule decides. The z follow.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, *, varying: bool = False) -> None:
         cells, loss = problem.observations, problem.loss
         assert isinstance(loss, LevelLoss)
         self.cells, self.loss = cells, loss
@@ -189,6 +194,10 @@ class LevelCells(CellModel):
         self.bounds = np.searchsorted(codes[self.order], np.arange(len(self.thresholds) + 2))
         self.target = np.zeros(cells.nnz, dtype=cells.dtype)
         self.curvature = 1.0 if weights is None else weights
+        self.counts = np.broadcast_to(np.asarray(self.curvature, dtype=np.float64), cells.nnz)
+        if varying:
+            self.curvature = np.array(self.counts, dtype=cells.dtype)
+            self.varying = VaryingNoise(cells, self.counts, problem.provider)
         self.by_row = problem.provider.pattern(
             cells.indptr, cells.indices, self.curvature, self.target, n_cols=cells.shape[1],
             by_column=lambda: by_column(cells, self.curvature, self.target),
@@ -203,14 +212,26 @@ class LevelCells(CellModel):
         rng: np.random.Generator,
     ) -> None:
         found = np.zeros(self.cells.nnz) if scores is None else scores.astype(np.float64)
-        ordered = found[self.order]
-        here = _Shares(ordered, self.bounds, self.thresholds)
+        ordered, roots = found[self.order], self._roots()
+        here = _Shares(ordered, self.bounds, self.thresholds, roots)
         if self.moves and scores is not None:
             here = self._moved(here, ordered, rng)
         uniform = ndtr(normals((self.cells.nnz, 1)).ravel()[self.order])
-        self.target[self.order] = ordered + here.noise(uniform)
+        self.target[self.order] = ordered + here.noise(uniform) / roots
+        if self.varying is not None:
+            squares = (self.counts * (self.target - found) ** 2).astype(self.cells.dtype)
+            targets = self.varying.in_orders(self.target)
+            self.varying.draw(self.by_row, squares, targets, None, rng)
+            self.curvature = self.varying.curvature
+            return
         transposed = self.by_row.transposed
         transposed.linear[...] = by_column(self.cells, 1.0, self.target)[3]
+
+    def _roots(self) -> Array | float:
+        """Square roots of the precisions of cells in their order."""
+        if self.varying is None:
+            return 1.0
+        return np.asarray(np.sqrt(self.varying.curvature[self.order].astype(np.float64)))
 
     def _moved(self, here: _Shares, scores: Array, rng: np.random.Generator) -> _Shares:
         """Thresholds after one Metropolis step, with what belongs to them."""
@@ -220,7 +241,7 @@ class LevelCells(CellModel):
         chance = rng.random()
         if np.any(np.diff(proposal) <= 0):
             return here
-        there = _Shares(scores, self.bounds, proposal)
+        there = _Shares(scores, self.bounds, proposal, here.roots)
         back_mean, back_root = there.newton()
         ratio = there.log_density - here.log_density
         ratio += _log_normal(self.thresholds, back_mean, back_root) - _log_normal(
@@ -233,7 +254,8 @@ class LevelCells(CellModel):
         return there
 
     def objective(self, scores: FloatArray) -> float:
-        return -_Shares(scores.astype(np.float64)[self.order], self.bounds, self.thresholds).log_density
+        ordered = scores.astype(np.float64)[self.order]
+        return -_Shares(ordered, self.bounds, self.thresholds, self._roots()).log_density
 
     def of_targets(self, less: FloatArray) -> Cells:
         cells, linear = self.cells, (self.curvature * (self.target - less)).astype(self.cells.dtype)
@@ -247,14 +269,16 @@ class LevelCells(CellModel):
 class _Shares:
     """Probabilities of the levels of cells, and the log density of thresholds given scores.
 
-    ``scores`` are ordered by level, and ``bounds`` says where each level begins.
+    ``scores`` are ordered by level, and ``bounds`` says where each level begins; ``roots`` are square roots
+    of the precisions of cells.
     """
 
-    def __init__(self, scores: Array, bounds: Array, thresholds: Array) -> None:
+    def __init__(self, scores: Array, bounds: Array, thresholds: Array, roots: Array | float) -> None:
         ends = np.concatenate([[-np.inf], thresholds, [np.inf]])
         counts = np.diff(bounds)
-        self.bounds, self.thresholds = bounds, thresholds
-        self.low, self.high = np.repeat(ends[:-1], counts) - scores, np.repeat(ends[1:], counts) - scores
+        self.bounds, self.thresholds, self.roots = bounds, thresholds, roots
+        self.low = roots * (np.repeat(ends[:-1], counts) - scores)
+        self.high = roots * (np.repeat(ends[1:], counts) - scores)
         self.turned, self.start, self.share = _shares(self.low, self.high)
         prior = 0.5 * THRESHOLD_PRECISION * float(thresholds @ thresholds)
         self.log_density = float(np.log(self.share).sum()) - prior
@@ -263,8 +287,8 @@ class _Shares:
         """Where a Newton step on the log density leads, and a Cholesky factor of its curvature there."""
         root = 1.0 / np.sqrt(2.0 * np.pi)
         k = len(self.thresholds)
-        at_low = root * np.exp(-0.5 * self.low**2) / self.share
-        at_high = root * np.exp(-0.5 * self.high**2) / self.share
+        at_low = root * self.roots * np.exp(-0.5 * self.low**2) / self.share
+        at_high = root * self.roots * np.exp(-0.5 * self.high**2) / self.share
         slope = -THRESHOLD_PRECISION * self.thresholds
         curvature = THRESHOLD_PRECISION * np.eye(k)
         for level in range(k + 1):
@@ -272,15 +296,19 @@ class _Shares:
             a, b = at_low[own], at_high[own]
             if level < k:
                 slope[level] += b.sum()
-                curvature[level, level] += (b * (b + self.high[own])).sum()
+                curvature[level, level] += (b * (b + self._away(self.high, own))).sum()
             if level > 0:
                 slope[level - 1] -= a.sum()
-                curvature[level - 1, level - 1] += (a * (a - self.low[own])).sum()
+                curvature[level - 1, level - 1] += (a * (a - self._away(self.low, own))).sum()
             if 0 < level < k:
                 cross = (a * b).sum()
                 curvature[level, level - 1] -= cross
                 curvature[level - 1, level] -= cross
         return self.thresholds + np.linalg.solve(curvature, slope), np.linalg.cholesky(curvature)
+
+    def _away(self, ends: Array, own: slice) -> Array:
+        roots = self.roots if isinstance(self.roots, float) else self.roots[own]
+        return np.asarray(roots * ends[own])
 
     def noise(self, uniform: Array) -> Array:
         """Normal numbers between the ends of each cell, from uniform ones."""

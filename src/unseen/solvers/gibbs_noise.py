@@ -45,6 +45,15 @@ class NoiseSamples:
         """Precision of cells of weight one, beside the common one, of shape (cells, S)."""
         return np.asarray(self.rows[:, rows].T.astype(np.float64) * self.cols[:, cols].T)
 
+    def variances(self, *, rows: bool, cols: bool) -> Array:
+        """Mean over the samples of the variance of all cells, beside the common one.
+
+        Of new rows, and of new columns, a precision of one is taken.
+        """
+        found = 1.0 / self.rows.astype(np.float64) if rows else np.ones((len(self.rows), 1))
+        beside = 1.0 / self.cols.astype(np.float64) if cols else np.ones((len(self.cols), 1))
+        return np.asarray(found.T @ beside / len(found))
+
     def of(self, sample: int, cols: IndexArray) -> tuple[Array, float]:
         """In one sample, the precision of the column of each cell, and nu of the rows."""
         return self.cols[sample, cols].astype(np.float64), float(self.degrees[sample])
@@ -90,14 +99,13 @@ class VaryingNoise:
         The pattern.
     weights : array of shape (nnz,)
         Of the cells, in float64.
-    target : array of shape (nnz,)
-        What scores are to be, in the dtype of the cells.
     place : Provider
         Where the cells are kept.
     """
 
-    def __init__(self, cells: Observations, weights: Array, target: FloatArray, place: Provider) -> None:
+    def __init__(self, cells: Observations, weights: Array, place: Provider) -> None:
         self.place, self.dtype = place, cells.dtype
+        self.by_column = cells.csc.order
         counted, csc = weights > 0, cells.csc
         rows, cols = cells.rows, cells.indices
         self.sides = tuple(
@@ -109,24 +117,37 @@ class VaryingNoise:
         self.orders: tuple[tuple[Any, ...], ...] = tuple(
             tuple(place.asarray(part) for part in order)
             for order in (
-                (rows, cols, weights, target),
-                (csc.indices, own, weights[csc.order], target[csc.order]),
+                (rows, cols, weights),
+                (csc.indices, own, weights[csc.order]),
             )
         )
         self.curvature: Any = self.orders[0][2]
         """Weights times precisions, by row."""
 
+    def in_orders(self, target: FloatArray) -> tuple[Any, Any]:
+        """What scores are to be, by row and by column."""
+        return self.place.asarray(target), self.place.asarray(target[self.by_column])
+
     def draw(
-        self, by_row: Cells, squares: Any, prior: tuple[float, float], rng: np.random.Generator
+        self,
+        by_row: Cells,
+        squares: Any,
+        targets: tuple[Any, Any],
+        prior: tuple[float, float] | None,
+        rng: np.random.Generator,
     ) -> float:
-        """Draw all precisions given weighted squared errors; the common one is the answer."""
+        """Draw all precisions given weighted squared errors, and weigh the cells anew.
+
+        The answer is the common precision, which is one where it has no prior.
+        """
         rows, cols = self.sides
-        sums = self._sums("row", by_row, squares)
-        count = float(rows.counts.sum())
-        alpha = float(rng.gamma(prior[0] + 0.5 * count, 1.0 / (prior[1] + 0.5 * float(rows.values @ sums))))
+        sums, alpha = self._sums("row", by_row, squares), 1.0
+        if prior is not None:
+            rate = prior[1] + 0.5 * float(rows.values @ sums)
+            alpha = float(rng.gamma(prior[0] + 0.5 * float(rows.counts.sum()), 1.0 / rate))
         rows.draw(alpha * sums, rng)
         cols.draw(alpha * self._sums("col", by_row, squares), rng)
-        self._apply(by_row)
+        self._apply(by_row, targets)
         return alpha
 
     def _sums(self, side: str, by_row: Cells, squares: Any) -> Array:
@@ -140,11 +161,11 @@ class VaryingNoise:
             found = self.place.spmm_t(by_row, squares, other)
         return np.asarray(self.place.to_host(found), dtype=np.float64).ravel()
 
-    def _apply(self, by_row: Cells) -> None:
-        """Weigh the cells anew, in both orders."""
+    def _apply(self, by_row: Cells, targets: tuple[Any, Any]) -> None:
+        """Curvature and linear part of the cells, in both orders."""
         of_rows, of_cols = (self.place.asarray(side.values, self.dtype) for side in self.sides)
-        for cells, (rows, cols, weights, target) in zip(
-            (by_row, by_row.transposed), self.orders, strict=True
+        for cells, (rows, cols, weights), target in zip(
+            (by_row, by_row.transposed), self.orders, targets, strict=True
         ):
             cells.curvature = weights * of_rows[rows] * of_cols[cols]
             cells.linear = cells.curvature * target

@@ -288,22 +288,33 @@ def drawn_rows(
         pattern = cells.indptr, cells.indices, curvature, curvature * (targets - known)
         return kernels.als_draw(*pattern, table, precision, noise, np.empty((n, k)), **options)
 
+    def scores_of(rows: FloatArray) -> Array:
+        return np.asarray(
+            kernels.sddmm(cells.indptr, cells.indices, rows, table, n_threads=n_threads) + known
+        )
+
+    def learned(rows: FloatArray, targets: Array) -> Array:
+        """What is expected of the precisions of the rows."""
+        squares = alpha * weights * (targets - scores_of(rows)) ** 2
+        return np.asarray((degrees + counts) / (degrees + np.bincount(cells.rows, squares, minlength=n)))
+
+    counts, degrees = np.bincount(cells.rows, minlength=n), 0.0 if varying is None else varying[1]
     if levels is not None:
         thresholds, codes = levels
         ends = np.concatenate([[-np.inf], thresholds, [np.inf]])
         rows = np.array(location, order="C")
         for turn in range(TURNS):
-            scores = kernels.sddmm(cells.indptr, cells.indices, rows, table, n_threads=n_threads) + known
+            scores, root = scores_of(rows), np.sqrt(weights * steady[cells.rows])
             uniform = ndtr(kernels.normals((cells.nnz, 1), sample, turn, 0).ravel())
-            values = scores + noise_between(ends[codes] - scores, ends[codes + 1] - scores, uniform)
+            low, high = (root * (ends[codes + up] - scores) for up in (0, 1))
+            values = scores + noise_between(low, high, uniform) / root
+            if varying is not None:
+                steady = learned(rows, values)
             if turn < TURNS - 1:
                 rows = drawn(values, kernels.normals((n, k), sample, turn, 1))
     elif varying is not None:
-        counts = np.bincount(cells.rows, minlength=n)
         for turn in range(TURNS):
             # The same numbers for all rows: none depends on what others are asked for.
             rows = drawn(values, np.repeat(kernels.normals((1, k), sample, turn, 1), n, axis=0))
-            scores = kernels.sddmm(cells.indptr, cells.indices, rows, table, n_threads=n_threads) + known
-            squares = np.bincount(cells.rows, weights=alpha * weights * (values - scores) ** 2, minlength=n)
-            steady = (varying[1] + counts) / (varying[1] + squares)
+            steady = learned(rows, values)
     return drawn(values, np.zeros((n, k)))
