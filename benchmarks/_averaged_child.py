@@ -1,5 +1,8 @@
 """One chain of one library on the same cells: scores of the test cells in each sweep, and its processor time.
 
+Predictions are what a library averages: draws, or conditional means where it takes these. Effective samples
+are those of the draws.
+
 Started by ``averaged_peers`` with a JSON request; prints a JSON answer.
 """
 
@@ -14,7 +17,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-Chain = tuple[np.ndarray, list[float]]
+Chain = tuple[np.ndarray, np.ndarray, list[float]]
+"""Draws and what is averaged, sweep by sweep, and seconds."""
 
 
 def unseen_chain(data: Any, rank: int, sweeps: int, threads: int, seed: int) -> Chain:
@@ -38,14 +42,12 @@ def unseen_chain(data: Any, rank: int, sweeps: int, threads: int, seed: int) -> 
     model.fit(cells, **sides)
     posterior, mean = model.solver_.posterior_, model.offsets_.mean
     left, right = model.row_factors_[data["test_rows"]], model.col_factors_[data["test_cols"]]
-    # Draws, as the others give them; predictions are means of conditional means and vary less.
-    scores = np.concatenate(
-        [
-            posterior.scores(left[part], right[part], data["test_rows"][part])
-            for part in np.array_split(np.arange(len(left)), 20)
-        ]
+    parts = np.array_split(np.arange(len(left)), 20)
+    draws, means = (
+        np.concatenate([posterior.scores(left[part], right[part], rows and rows[0][part]) for part in parts])
+        for rows in ([data["test_rows"]], None)
     )
-    return scores.T + mean, times
+    return draws.T + mean, means.T + mean, times
 
 
 def myfm_chain(data: Any, rank: int, sweeps: int, threads: int, seed: int) -> Chain:
@@ -76,7 +78,7 @@ def myfm_chain(data: Any, rank: int, sweeps: int, threads: int, seed: int) -> Ch
 
     model = myfm.MyFMGibbsRegressor(rank, random_seed=seed)
     model.fit(train, data["values"], n_iter=sweeps, n_kept_samples=1, group_shapes=shapes, callback=note)
-    return np.array(found), times
+    return np.array(found), np.array(found), times
 
 
 def smurff_chain(data: Any, rank: int, sweeps: int, threads: int, seed: int) -> Chain:
@@ -108,7 +110,7 @@ def smurff_chain(data: Any, rank: int, sweeps: int, threads: int, seed: int) -> 
         given = sorted((p.coords, p.pred_1sample) for p in session.getTestPredictions())
         found.append(np.array([value for _, value in given])[place] + mean)
         lost += time.process_time() - now
-    return np.array(found), times
+    return np.array(found), np.array(found), times
 
 
 CHAINS: dict[str, Callable[..., Chain]] = {
@@ -145,15 +147,17 @@ def main() -> None:
     with np.load(request["data"]) as file:
         data = {name: file[name] for name in file.files}
     chain = CHAINS[request["library"]]
-    scores, times = chain(data, request["rank"], request["sweeps"], request["threads"], request["seed"])
+    draws, scores, times = chain(
+        data, request["rank"], request["sweeps"], request["threads"], request["seed"]
+    )
     burn = request["settled"]
-    some = np.random.default_rng(0).choice(scores.shape[1], 500, replace=False)
+    some = np.random.default_rng(0).choice(draws.shape[1], 500, replace=False)
     answer = {
         "curves": {
             str(burn_in): rmse_by_time(scores, times, data["test_values"], burn_in)
             for burn_in in request["burn_in"]
         },
-        "effective": effective(scores[burn:][:, some]),
+        "effective": effective(draws[burn:][:, some]),
         "seconds_of_them": times[-1] - times[burn - 1],
         "seconds": times[-1],
     }
