@@ -7,6 +7,7 @@ import pytest
 
 import unseen
 from unseen import (
+    IMC,
     Completion,
     Constant,
     Full,
@@ -17,8 +18,10 @@ from unseen import (
     Ordinal,
     Ridge,
     Term,
+    WithOnes,
 )
-from unseen.exceptions import NotInductiveError, TooLargeError
+from unseen.datasets import make_imc
+from unseen.exceptions import NotInductiveError, ParameterError, TooLargeError
 from unseen.losses import Squared
 from unseen.parallel import one_blas_thread
 from unseen.problem import Problem
@@ -227,3 +230,21 @@ def test_same_bits_for_any_number_of_threads_and_memory_is_refused(data, monkeyp
     monkeypatch.setattr("unseen.solvers.gibbs_chain.MAX_SAMPLE_BYTES", 10_000)
     with pytest.raises(TooLargeError, match="GiB; at most"):
         Completion(TERMS, solver=Gibbs(3, 2), **OPTIONS).fit(X, row_features=x, col_features=y)
+
+
+def test_the_recipe_with_features_averages():
+    data = make_imc(150, 100, 6, 5, rank=2, density=0.06, noise=0.5, random_state=0)
+    cells, held = data.observations, np.arange(data.observations.nnz) % 5 == 0
+    sides = {"row_features": data.row_features, "col_features": data.col_features}
+    train, test = cells.select(~held), cells.select(held)
+    model = IMC(4, solver="gibbs", center="mean", random_state=0).fit(train, **sides)
+    point = IMC(4, center="mean", reg=1e-3, random_state=0).fit(train, **sides)
+    errors = [rmse(each.predict_entries(test.rows, test.indices), test.values) for each in (model, point)]
+    assert errors[0] < errors[1]
+    low, high = model.predict_interval(test.rows, test.indices, 0.8).T
+    assert abs(np.mean((low <= test.values) & (test.values <= high)) - 0.8) < 0.08
+    terms = [Term(WithOnes(True), WithOnes(True), LowRank(4), Ridge(1.0))]
+    composed = Completion(terms, solver=Gibbs(), center="mean", random_state=0).fit(train, **sides)
+    assert composed.row_factors_.tobytes() == model.row_factors_.tobytes()
+    with pytest.raises(ParameterError, match="solver must be"):
+        IMC(2, solver="als").fit(train, **sides)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from unseen.cores import LowRank
 from unseen.estimators.auto_reg import AutoReg, number_or_auto, scaling_of
@@ -11,9 +11,9 @@ from unseen.estimators.composed import Composition
 from unseen.losses import Squared
 from unseen.maps import FeatureMap, Given, Identity, WithOnes
 from unseen.regularisers import Ridge
-from unseen.solvers import AlternatingCG
+from unseen.solvers import AlternatingCG, Gibbs
 from unseen.terms import Term
-from unseen.validation import check_count
+from unseen.validation import check_choice, check_count
 
 __all__ = ["IMC"]
 
@@ -44,6 +44,10 @@ class IMC(AutoReg):
         constant have a place in the model.
     standardize : bool, default=True
         Centre features and scale them to unit variance; sparse ones stay sparse.
+    solver : {"cg", "gibbs"}, default="cg"
+        Alternating conjugate gradients; "gibbs" averages over all solutions that fit instead
+        (:class:`~unseen.solvers.Gibbs`), learns the penalties along, so that ``reg`` has no influence, and
+        has ``predict_interval``. That takes subtracted biases as known; ``center="mean"`` has none.
     center : {"none", "mean", "biases", "informed"}, default="informed"
         Subtract nothing, the mean, or a :class:`BiasModel` first. Biases speak only about
         rows and columns with observed cells; "informed" gives new ones the biases that their features
@@ -84,6 +88,7 @@ class IMC(AutoReg):
         degree_scaling: float = 0.0,
         intercept: bool = True,
         standardize: bool = True,
+        solver: Literal["cg", "gibbs"] = "cg",
         center: str = "informed",
         bias_reg: float = 5.0,
         max_iter: int = 50,
@@ -102,6 +107,7 @@ class IMC(AutoReg):
         self.degree_scaling = degree_scaling
         self.intercept = intercept
         self.standardize = standardize
+        self.solver = solver
         self.center = center
         self.bias_reg = bias_reg
         self.max_iter = max_iter
@@ -123,7 +129,9 @@ class IMC(AutoReg):
             LowRank(check_count("rank", self.rank)),
             reg,
         )
-        return Composition([term], Squared(), AlternatingCG(cg_steps=check_count("cg_steps", self.cg_steps)))
+        point = AlternatingCG(cg_steps=check_count("cg_steps", self.cg_steps))
+        averaged = check_choice("solver", self.solver, ("cg", "gibbs")) == "gibbs"
+        return Composition([term], Squared(), Gibbs() if averaged else point)
 
     def _side_map(self, has_features: bool) -> FeatureMap:
         if not has_features:
