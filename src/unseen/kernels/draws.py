@@ -234,14 +234,12 @@ def als_draw(
         args.on_cells("linear", linear, len(indices), dtype),
         other,
         shaped("precision", precision, rank, rank),
-        None if offset is None else shaped("offset", offset, *out.shape),
+        None if offset is None else shaped("offset", offset, 1 if len(offset) == 1 else len(out), rank),
         None if shift is None else shaped("shift", shift, len(other)),
         shaped("noise", noise, *out.shape),
         out,
         None if means is None else args.in_place("means", means, dtype, out.shape),
-        None
-        if sizes is None
-        else args.in_place("sizes", sizes, np.dtype(np.float64), (out.shape[1], out.shape[1] + 1)),
+        None if sizes is None else args.in_place("sizes", sizes, np.dtype(np.float64), (rank, rank + 1)),
         args.threads(n_threads, work),
     )
     return out
