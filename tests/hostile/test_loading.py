@@ -21,6 +21,7 @@ from unseen.distributed import DiskCompleter
 from unseen.encoding import refuse_padding
 from unseen.exceptions import DataWarning, ModelFileError
 from unseen.solvers import ALS
+from unseen.solvers.gibbs_noise import NoiseSamples
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -159,6 +160,9 @@ def test_forged_models(
         ("BayesianMF", {"noise": np.ones(3)}),
         ("BayesianMF", {"coordinates": (9, False, False)}),
         ("BayesianMF", {"row_prior": 3}),
+        ("BayesianMF", {"scale": 0.0}),
+        ("BayesianMF", {"varying": NoiseSamples(np.ones((3, zoo.N)), np.ones((3, zoo.M)), np.ones(3))}),
+        ("BayesianMF", {"varying": NoiseSamples(np.zeros((4, zoo.N)), np.ones((4, zoo.M)), np.ones(4))}),
         ("Completion averaged", {"noise": np.ones(3)}),
         ("Completion averaged", {"widths": [7, 7]}),
     ],

@@ -70,10 +70,6 @@ def check_model(model: Any) -> Sizes:
     if is_a(model, "FactoredCompleter"):
         # Samples of all terms lie side by side, not the terms one after the other.
         averaged = hasattr(getattr(model, "solver_", None), "posterior_")
-        noise = getattr(model.solver_.posterior_, "varying", None) if averaged else None
-        if noise is not None:
-            own = {name: sizes[name] for name in ("n", "m")}
-            _check(noise, FIELDS["NoiseSamples"], own, needed=True)
         if len(model.widths_) != (1 if averaged else sizes["terms"]):
             raise ModelFileError(f"there are {len(model.widths_)} widths_ for {sizes['terms']} terms")
         if sum(model.widths_) + model.offsets_.width != sizes["k"]:
@@ -101,8 +97,10 @@ def _check_posterior(posterior: Any, sizes: Sizes) -> None:
     kind = type(posterior).__name__
     if kind not in ("Posterior", "TermPosterior"):
         raise ModelFileError(f"posterior_ is a {kind}")
-    own = {"n": sizes["n"]}
+    own = {"n": sizes["n"], "m": sizes["m"]}
     _check(posterior, FIELDS[kind], own, needed=True)
+    if getattr(posterior, "varying", None) is not None:
+        _check(posterior.varying, FIELDS["NoiseSamples"], own, needed=True)
     if kind == "Posterior":
         rank, row_bias, col_bias = posterior.coordinates
         width, drawn = rank + row_bias + col_bias, [own["drawn"] == rank + row_bias]

@@ -164,6 +164,8 @@ OTHERS: dict[str, Check] = {
 }
 """What is looked at where it is there."""
 
+SMALLEST = 1e-300
+"""What is divided by is above zero."""
 FIELDS: dict[str, dict[str, Check]] = {
     "Offsets": {
         "mean": real(),
@@ -180,19 +182,19 @@ FIELDS: dict[str, dict[str, Check]] = {
     },
     "Posterior": {
         "coordinates": some(lambda value, _: isinstance(value, int) and 0 <= value < 1 << 20, 3),
-        "noise": numbers("samples", low=0),
+        "noise": numbers("samples", low=SMALLEST),
         "row_prior": part("SideSamples"),
         "col_prior": part("SideSamples"),
         "deviations": numbers("n", "samples", "drawn", finite=False),
-        "scale": real(0.0),
+        "scale": real(SMALLEST),
         "thresholds": either(numbers("samples", "gaps", finite=False)),
     },
     "TermPosterior": {
-        "noise": numbers("samples", low=0),
+        "noise": numbers("samples", low=SMALLEST),
         "widths": some(count(high=1 << 20)),
         "learned": arrays,
         "row_prior": part("SideSamples"),
-        "scale": real(0.0),
+        "scale": real(SMALLEST),
         "thresholds": either(numbers("samples", "gaps", finite=False)),
     },
     "SeenCells": {
@@ -215,9 +217,9 @@ FIELDS: dict[str, dict[str, Check]] = {
         "backend": either(text),
     },
     "NoiseSamples": {
-        "rows": numbers("s", "n", low=0),
-        "cols": numbers("s", "m", low=0),
-        "degrees": numbers("s", low=0),
+        "rows": numbers("samples", "n", low=SMALLEST),
+        "cols": numbers("samples", "m", low=SMALLEST),
+        "degrees": numbers("samples", low=SMALLEST),
     },
     "LinearMap": {
         "features": numbers("u", kinds="i", low=0),
