@@ -250,3 +250,19 @@ def test_checkpoints_without_digests_are_told_of_and_checked(data: Any, tmp_path
     (place / "checkpoint.json").write_text(json.dumps(manifest))
     with pytest.raises(ModelFileError, match="no readable checkpoint"):
         going_on(data, place)
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "value"),
+    [
+        ("DirtyIMC", "0.row_map.mean", np.zeros((1, zoo.D))),
+        ("DirtyIMC", "0.row_map.scale", np.array(1.0)),
+        ("DirtyIMC", "0.core", np.zeros(3)),
+    ],
+)
+def test_parts_of_a_state_have_their_dimensions(tmp_path: Path, name: str, key: str, value: Any) -> None:
+    model = copy.deepcopy(zoo.fitted(name))
+    assert key in model.state_
+    model.state_[key] = value
+    with pytest.raises(ModelFileError):
+        model.save(tmp_path / "m")

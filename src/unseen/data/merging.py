@@ -68,9 +68,9 @@ class TrainingCells:
         if not inside or np.any(np.diff(rows * m + cols) <= 0):
             raise InvalidDataError("the cells that the model was fitted to are not in order")
         for side, features, length in (("row", self.row_features, n), ("col", self.col_features, m)):
-            if features is not None and features.shape[0] != length:
+            if features is not None and (features.ndim != 2 or features.shape[0] != length):
                 raise InvalidDataError(
-                    f"{side}_features of the fit has {features.shape[0]} rows, not {length}"
+                    f"{side}_features of the fit has shape {features.shape}, not {length} rows"
                 )
 
     @classmethod

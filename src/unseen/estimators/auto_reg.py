@@ -19,7 +19,7 @@ from unseen.data import Observations
 from unseen.estimators.composed import ComposedCompleter
 from unseen.estimators.reg_scale import lambda_max
 from unseen.estimators.revived import revived
-from unseen.exceptions import DataWarning, ParameterError
+from unseen.exceptions import DataWarning, DivergedError, ParameterError
 from unseen.losses import Loss, Squared, blank_of, without
 from unseen.offsets import Offsets, fit_offsets
 from unseen.problem import Problem
@@ -233,6 +233,8 @@ def choose_reg(
     if n_parts > 1:
         problems.append(bound(cells, fit_offsets(cells, center, bias_reg, n_threads=n_threads)))
     largest = max(_largest(problem, rng) for problem in problems)
+    if not np.isfinite(largest):
+        raise DivergedError("reg='auto' has no largest penalty to begin with: slopes are NaN or infinite")
     if not enough or largest == 0.0:
         return RegChoice(BLIND * largest if largest else 1.0, [], largest == 0.0)
     return _walk(parts, problems, largest, rng)

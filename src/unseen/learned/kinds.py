@@ -36,6 +36,7 @@ __all__ = [
     "sides",
     "some",
     "starts",
+    "states",
     "text",
 ]
 
@@ -170,6 +171,20 @@ def arrays(value: Any, _: Sizes) -> bool:
     return isinstance(value, dict) and all(
         isinstance(item, np.ndarray) and item.dtype.kind in "fiu" and item.ndim <= 3 and all_finite(item)
         for item in value.values()
+    )
+
+
+DIMENSIONS = {
+    "row": 2, "col": 2, "core": 2, "mean": 1, "scale": 1, "feature_mean": 1, "feature_scale": 1, "offsets": 1,
+    "gamma": 0, "whitening": 2, "directions": 2, "projections": 2, "landmarks": 2, "mixing": 2,
+}  # fmt: skip
+"""Of the arrays of a state, by the last part of their names."""
+
+
+def states(value: Any, sizes: Sizes) -> bool:
+    """Arrays of a state, those of a known name with the dimensions that they must have."""
+    return arrays(value, sizes) and all(
+        item.ndim == DIMENSIONS.get(name.rpartition(".")[2], item.ndim) for name, item in value.items()
     )
 
 

@@ -29,6 +29,7 @@ from unseen.learned.kinds import (
     sides,
     some,
     starts,
+    states,
     text,
 )
 
@@ -61,7 +62,7 @@ NEEDED: dict[str, dict[str, Check | None]] = {
     "FactoredCompleter": {
         "terms_": some(part("Term"), "terms"),
         "loss_": part("Loss"),
-        "state_": arrays,
+        "state_": states,
         "offsets_": part("Offsets"),
         "widths_": some(count()),
     },

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from unseen.exceptions import ParameterError, TooLargeError
+from unseen.exceptions import InvalidDataError, ParameterError, TooLargeError
 from unseen.linalg.designs import DenseDesign, Design
 from unseen.maps.base import FeatureMap, MapParams
 from unseen.maps.linear import Given
@@ -51,7 +51,10 @@ class Whitened(FeatureMap):
                 f"whitening needs a dense copy of {design.shape[0]} x {design.shape[1]} features, the limit "
                 f"is {MAX_CELLS:,} numbers; pass whiten=False, or fewer features"
             )
-        _, values, axes = np.linalg.svd(design.toarray().astype(np.float64), full_matrices=False)
+        dense = design.toarray().astype(np.float64)
+        if not np.isfinite(dense).all():
+            raise InvalidDataError("features overflow when they are standardised; rescale them")
+        _, values, axes = np.linalg.svd(dense, full_matrices=False)
         kept = values > RELATIVE_CUT * values[0] if values.size else np.zeros(0, dtype=bool)
         return {**params, "whitening": axes[kept].T / values[kept]}
 

@@ -16,6 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from unseen.cores import Full
+from unseen.exceptions import DivergedError
 from unseen.linalg.blocked import gram, inner, matmul
 from unseen.linalg.designs import Design, SparseDesign
 from unseen.linalg.lowrank_sum import LowRankPlusSparse
@@ -284,6 +285,8 @@ def _apply_gram(design: Design, product: FloatArray | None, vectors: FloatArray)
 def _squared_norm(design: Design, product: FloatArray | None) -> float:
     """Squared spectral norm of a design, from above."""
     if product is not None:
+        if not np.isfinite(product).all():
+            raise DivergedError("products of features overflow; rescale the features")
         return float(np.linalg.eigvalsh(product)[-1]) * (1.0 + 1e-10) if product.size else 1.0
     vector: FloatArray = np.ones((design.shape[1], 1))
     size = 1.0
