@@ -150,7 +150,7 @@ def reasons(estimator: Any) -> dict[str, str]:
         AnnexML(4, n_learners=2, k=5, random_state=0),
         *([DXML(4, hidden=32, k=5, max_iter=60, random_state=0)] if find_spec("torch") else []),
         LabelTree(2, max_leaf=2, random_state=0),
-        PDSparse(tol=1e-9, max_iter=20_000, random_state=0),
+        PDSparse(tol=1e-9, max_iter=20_000, average=False, n_candidates=1, random_state=0),
         PPDSparse(random_state=0),
         FastXML(10, random_state=0),
         PfastreXML(10, random_state=0),

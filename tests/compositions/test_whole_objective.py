@@ -140,6 +140,7 @@ OWN_OPTIONS: dict[tuple[str, str], list[Any]] = {
     ("Completion", "solver"): [],
     ("GIMC", "loss"): [],  # together with a number for reg, below
     ("GIMC", "solver"): ["lbfgs", "armijo"],
+    ("IMC", "solver"): ["cg"],  # the other one averages
     ("MatrixFactorization", "center"): ["none", "mean", "biases", "joint"],
     ("MatrixFactorization", "init"): ["svd"],
     ("MatrixFactorization", "solver"): ["als", "ccd"],

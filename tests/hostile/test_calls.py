@@ -99,7 +99,7 @@ def draw(**changed: Any) -> Any:
         (lambda: draw(indices=np.array([0, -1, 1])), "indices must be in 0..2"),
         (lambda: draw(precision=np.eye(2)), "precision must have shape"),
         (lambda: draw(noise=np.zeros((1, 1))), "noise must have shape"),
-        (lambda: draw(offset=np.zeros((1, 1))), "offset must have shape"),
+        (lambda: draw(offset=np.zeros((3, 1))), "offset must have shape"),
         (lambda: draw(shift=np.zeros(2)), "shift must have shape"),
         (lambda: draw(out=None), "out"),
         (lambda: kernels.normals((-1, 2), 0, 0, 0), "shape must be"),

@@ -210,7 +210,7 @@ def test_more_neighbours_than_rows_and_more_parts_than_rows() -> None:
         ({"prune": 1.0}, "prune must be a number in"),
         ({"shift": -1.0}, "shift must be"),
         ({"unlabeled": "ignore"}, "unlabeled must be one of 'drop', 'keep'"),
-        ({"mu": (1.0, 2.0)}, "mu must have three weights"),
+        ({"mu": (1.0, 2.0)}, "mu must be None or three numbers"),
         ({"n_neighbors": 0}, "n_neighbors must be an integer"),
         ({"label_correlations": np.eye(3)}, r"label_correlations have shape \(3, 3\)"),
         ({"label_correlations": -np.eye(N_LABELS)}, "counts >= 0"),
