@@ -24,6 +24,8 @@ __all__ = ["NoiseKept", "NoiseSamples", "VaryingNoise"]
 DEGREES = 2.0 ** np.arange(4.0, 9.5, 0.5)
 """What nu may be, all as likely before the data. With less, a column of one or two cells has a noise of its
 own, and scores go to the commonest value, not to the mean: too high where most people give five stars."""
+START = 8
+"""Of nu on the grid: 256, nearly one noise for all, until the factors are found."""
 
 
 @dataclass
@@ -66,7 +68,7 @@ class _SideNoise:
     def __init__(self, counts: Array) -> None:
         self.counts = counts
         self.values: Array = np.ones(len(counts))
-        self.place = 8
+        self.place = START
         halves = 0.5 * DEGREES
         each, times = np.unique(counts, return_counts=True)
         self.constants = (times * gammaln(halves[:, None] + 0.5 * each)).sum(axis=1)
